@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler, warnings, linker, cache and sanitizers, the same for every module.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(SIGNALBOX_SANITIZE "" CACHE STRING "Sanitizers for every target: address,undefined or thread")
+option(SIGNALBOX_BENCH "Build bench/" OFF)
+option(SIGNALBOX_FUZZ "Build the fuzzers (clang only)" OFF)
+option(SIGNALBOX_TESTS "Build unit tests and checks" ON)
+
+add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Wold-style-cast
+                    -Woverloaded-virtual -Wimplicit-fallthrough -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wthread-safety)
+else()
+  # g++-12 reports std::string and std::variant internals under -O2 and sanitizers (GCC 105329).
+  add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow)
+endif()
+
+if(SIGNALBOX_SANITIZE)
+  add_compile_options(-fsanitize=${SIGNALBOX_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${SIGNALBOX_SANITIZE})
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM AND NOT SIGNALBOX_SANITIZE)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(absl REQUIRED)
+add_library(xxhash INTERFACE)
+target_link_libraries(xxhash INTERFACE -lxxhash)
+add_library(CLI11 INTERFACE)
+if(TARGET simdjson::simdjson AND NOT TARGET simdjson)
+  add_library(simdjson ALIAS simdjson::simdjson)
+endif()
+if(SIGNALBOX_TESTS)
+  find_package(GTest REQUIRED)
+endif()
