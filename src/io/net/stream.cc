@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// System calls and OpenSSL behind one read and one write.
+#include "io/net/stream.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+namespace signalbox::net {
+namespace {
+
+using Status = IoResult::Status;
+
+void set_nodelay(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+IoResult from_errno() {
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {Status::WouldBlock, 0};
+  if (errno == ENOTCONN || errno == EINPROGRESS) return {Status::WouldBlock, 0};
+  return {Status::Failed, 0};
+}
+
+IoResult from_ssl(ssl_st* ssl, int returned) {
+  const int error = SSL_get_error(ssl, returned);
+  ERR_clear_error();
+  switch (error) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE: return {Status::WouldBlock, 0};
+    case SSL_ERROR_ZERO_RETURN: return {Status::Closed, 0};
+    default: return {Status::Failed, 0};
+  }
+}
+
+Result<ssl_st*> make_ssl(TlsContext& context, int fd) {
+  SSL* ssl = SSL_new(context.raw());
+  if (ssl == nullptr || SSL_set_fd(ssl, fd) != 1) return internal("OpenSSL cannot make a session");
+  return ssl;
+}
+
+// The certificate must name what we meant to reach; names go into SNI, numeric addresses do not.
+void expect_peer(ssl_st* ssl, const std::string& server_name) {
+  if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), server_name.c_str()) == 1) return;
+  SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+           const_cast<char*>(server_name.c_str()));
+  SSL_set1_host(ssl, server_name.c_str());
+}
+
+}  // namespace
+
+void Stream::SslFree::operator()(ssl_st* ssl) const { SSL_free(ssl); }
+
+Result<Stream> Stream::accepted(Fd fd, const std::shared_ptr<TlsContext>& tls) {
+  Stream stream;
+  stream.fd_ = std::move(fd);
+  if (tls) {
+    TRY_ASSIGN(ssl_st* ssl, make_ssl(*tls, stream.fd()));
+    stream.ssl_.reset(ssl);
+    SSL_set_accept_state(ssl);
+  }
+  return stream;
+}
+
+Result<Stream> Stream::connecting(const Address& address, const std::shared_ptr<TlsContext>& tls,
+                                  const std::string& server_name) {
+  Stream stream;
+  stream.fd_ = Fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!stream.fd_) return internal(std::string("socket: ") + std::strerror(errno));
+  set_nodelay(stream.fd());
+  if (::connect(stream.fd(), address.raw(), address.length()) != 0 && errno != EINPROGRESS) {
+    return Error{Code::BadUpstream, Source::Engine, true,
+                 "connect to " + address.text() + ": " + std::strerror(errno)};
+  }
+  if (tls) {
+    TRY_ASSIGN(ssl_st* ssl, make_ssl(*tls, stream.fd()));
+    stream.ssl_.reset(ssl);
+    SSL_set_connect_state(ssl);
+    expect_peer(ssl, server_name);
+  }
+  return stream;
+}
+
+IoResult Stream::read(char* data, std::size_t size) {
+  if (ssl_) {
+    const int got = SSL_read(ssl_.get(), data, static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
+    if (got > 0) return {Status::Ok, static_cast<std::size_t>(got)};
+    return from_ssl(ssl_.get(), got);
+  }
+  const ssize_t got = ::recv(fd(), data, size, 0);
+  if (got > 0) return {Status::Ok, static_cast<std::size_t>(got)};
+  if (got == 0) return {Status::Closed, 0};
+  return from_errno();
+}
+
+IoResult Stream::write(const iovec* pieces, int count) {
+  if (ssl_) {
+    std::size_t total = 0;
+    for (int i = 0; i < count; ++i) {
+      if (pieces[i].iov_len == 0) continue;
+      const int size = static_cast<int>(std::min<std::size_t>(pieces[i].iov_len, INT_MAX));
+      const int put = SSL_write(ssl_.get(), pieces[i].iov_base, size);
+      if (put <= 0) return total > 0 ? IoResult{Status::Ok, total} : from_ssl(ssl_.get(), put);
+      total += static_cast<std::size_t>(put);
+      if (put < size) break;
+    }
+    return {Status::Ok, total};
+  }
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces);
+  message.msg_iovlen = static_cast<std::size_t>(std::min(count, IOV_MAX));
+  const ssize_t put = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
+  if (put >= 0) return {Status::Ok, static_cast<std::size_t>(put)};
+  return from_errno();
+}
+
+IoResult Stream::write(std::string_view bytes) {
+  const iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
+  return write(&piece, 1);
+}
+
+int Stream::connect_error() const {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  return error;
+}
+
+void Stream::reset_on_close() {
+  const linger hard{1, 0};
+  ::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+}
+
+void Stream::close() {
+  if (ssl_ && fd_) SSL_shutdown(ssl_.get());
+  ERR_clear_error();
+  ssl_.reset();
+  fd_.reset();
+}
+
+Result<Fd> listen_on(const Address& address, int backlog) {
+  Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return internal(std::string("socket: ") + std::strerror(errno));
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  if (::bind(fd.get(), address.raw(), address.length()) != 0 || ::listen(fd.get(), backlog) != 0) {
+    return Error{Code::InvalidArgument, Source::Client, false,
+                 "Cannot listen on " + address.text() + ": " + std::strerror(errno) +
+                     ". Choose a free port or stop who holds it."};
+  }
+  return fd;
+}
+
+Fd accept_from(int listener, Address& peer) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  Fd fd(::accept4(listener, reinterpret_cast<sockaddr*>(&storage), &length,
+                  SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd) {
+    peer = Address::from(reinterpret_cast<sockaddr*>(&storage), length);
+    set_nodelay(fd.get());
+  }
+  return fd;
+}
+
+Address local_address(int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length);
+  return Address::from(reinterpret_cast<sockaddr*>(&storage), length);
+}
+
+}  // namespace signalbox::net

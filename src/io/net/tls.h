@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS 1.2 and 1.3 on either side, over a non-blocking socket.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace signalbox::net {
+
+// Certificates and trust of one side. Shared by its connections; a reload makes a new one and the
+// old one lives as long as its connections.
+class TlsContext {
+ public:
+  // PEM files. `client_ca` empty: clients need no certificate.
+  static Result<std::shared_ptr<TlsContext>> server(const std::string& certificate,
+                                                    const std::string& key,
+                                                    const std::string& client_ca);
+  // `ca` empty: the system's trust store. The peer's certificate and name are always checked.
+  static Result<std::shared_ptr<TlsContext>> client(const std::string& ca);
+
+  explicit TlsContext(ssl_ctx_st* context) : context_(context) {}
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+  ~TlsContext();
+
+  ssl_ctx_st* raw() const { return context_; }
+
+ private:
+  ssl_ctx_st* context_;
+};
+
+}  // namespace signalbox::net
