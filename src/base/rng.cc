@@ -49,7 +49,9 @@ std::uint64_t Rng::below(std::uint64_t bound) {
   while (true) {
     const Wide product = static_cast<Wide>(next()) * bound;
     const auto low = static_cast<std::uint64_t>(product);
-    if (low >= bound || low >= (0 - bound) % bound) return static_cast<std::uint64_t>(product >> 64);
+    if (low >= bound || low >= (0 - bound) % bound) {
+      return static_cast<std::uint64_t>(product >> 64);
+    }
   }
 }
 

@@ -8,7 +8,8 @@ namespace signalbox::cache {
 
 std::int64_t Match::cached_tokens(model::EndpointId endpoint) const {
   for (const Level& level : levels) {
-    if (std::binary_search(level.holders.begin(), level.holders.end(), endpoint)) return level.tokens;
+    const auto& holders = level.holders;
+    if (std::binary_search(holders.begin(), holders.end(), endpoint)) return level.tokens;
   }
   return 0;
 }

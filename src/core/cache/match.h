@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to "who holds the beginning of this prompt?". A view into the prefix index: valid until
-// the index changes next.
+// The answer to "who holds the beginning of this prompt?". A view into the prefix index: valid
+// until the index changes next.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet as declared: models, pools, endpoints, tenants, objectives, routes. Values only; made by
-// core/flow from the configuration and the resolved addresses, replaced whole on every change.
+// The fleet as declared: models, pools, endpoints, tenants, objectives, routes. Values only; made
+// by core/spec from the configuration and the resolved addresses, replaced whole on every change.
 // Vectors are ordered by id.
 #pragma once
 
@@ -40,7 +40,7 @@ struct Pool {
   int tensor_parallel = 1;
   std::string precision;            // bf16, fp8, ...; empty: unknown
   double usd_per_hour = 0;          // price of one endpoint; 0: unpriced
-  int concurrency_max = 0;          // requests at once per endpoint; 0: slots, else profile, else 64
+  int concurrency_max = 0;          // requests at once per endpoint; 0: slots or profile, else 64
   double ejected_share_max = 0.5;   // of the pool's endpoints that ejection may take out, 0..1
   std::vector<TenantId> tenants;    // who may use it; empty: everybody
 };
@@ -80,6 +80,7 @@ struct Route {
   std::vector<Target> targets;     // at least one
   std::vector<ModelId> fallback;   // tried in order when no target has an endpoint
   ObjectiveId objective;
+  std::vector<TenantId> tenants;   // who may ask for it; empty: everybody
 };
 
 struct Fleet {

@@ -90,7 +90,8 @@ Result<Stream> Stream::connecting(const Address& address, const std::shared_ptr<
 
 IoResult Stream::read(char* data, std::size_t size) {
   if (ssl_) {
-    const int got = SSL_read(ssl_.get(), data, static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
+    const int limit = static_cast<int>(std::min<std::size_t>(size, INT_MAX));
+    const int got = SSL_read(ssl_.get(), data, limit);
     if (got > 0) return {Status::Ok, static_cast<std::size_t>(got)};
     return from_ssl(ssl_.get(), got);
   }
