@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 namespace signalbox {
 
@@ -27,5 +28,14 @@ struct Bytes {
   std::int64_t value = 0;
   constexpr auto operator<=>(const Bytes&) const = default;
 };
+
+// The names of an enum's values in settings, specialised beside each enum that is a setting:
+//
+//   template <>
+//   struct EnumNames<Mode> {
+//     static constexpr std::pair<Mode, std::string_view> values[] = {{Mode::Auto, "auto"}, ...};
+//   };
+template <typename E>
+struct EnumNames;
 
 }  // namespace signalbox
