@@ -22,7 +22,9 @@ TEST(Rng, DrawsAreTheSameEverywhere) {
 }
 
 TEST(Rng, StreamsAndSeedsAreApart) {
-  const auto first = [](std::uint64_t seed, const char* stream) { return Rng(seed, stream).next(); };
+  const auto first = [](std::uint64_t seed, const char* stream) {
+    return Rng(seed, stream).next();
+  };
   EXPECT_NE(first(1, "a"), first(1, "b"));
   EXPECT_NE(first(1, "a"), first(2, "a"));
   EXPECT_NE(first(1, "ab"), first(1, "ba"));
