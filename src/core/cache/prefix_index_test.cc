@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what the index says after each kind of knowledge. Method: short chains of named nodes.
+#include "core/cache/prefix_index.h"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "core/cache/chain.h"
+
+namespace signalbox::cache {
+namespace {
+
+using model::EndpointId;
+using model::ModelId;
+using model::PromptNode;
+
+const EndpointId kA(1), kB(2), kC(3);
+
+// A prompt of blocks of 2,048 bytes, named by letters: equal beginnings are equal prefixes.
+struct Prompt {
+  explicit Prompt(std::string_view names) {
+    std::vector<model::PromptBlock> blocks;
+    for (const char c : names) blocks.push_back({static_cast<std::uint64_t>(c), 2048});
+    chain(Seed{}, {}, blocks, nodes);
+  }
+  operator Query() const {  // NOLINT: reads as the query in the tests
+    return {ModelId(1), nodes, static_cast<std::int64_t>(nodes.size()) * 2048,
+            model::Script::Latin};
+  }
+  std::vector<PromptNode> nodes;
+};
+
+std::int64_t cached(const PrefixIndex& index, std::string_view names, EndpointId endpoint) {
+  return index.lookup(Prompt(names)).cached_tokens(endpoint);
+}
+std::int64_t tokens(std::size_t blocks) {
+  return TokenEstimate().tokens(ModelId(1), model::Script::Latin, 2048) *
+         static_cast<std::int64_t>(blocks);
+}
+
+TEST(PrefixIndex, KnowsNothingAtFirst) {
+  const PrefixIndex index{Config{}};
+  const Match match = index.lookup(Prompt("abc"));
+  EXPECT_TRUE(match.levels.empty());
+  EXPECT_FALSE(match.exact);
+  EXPECT_NEAR(static_cast<double>(match.prompt_tokens), static_cast<double>(tokens(3)), 3);
+}
+
+TEST(PrefixIndex, ListsDeepHoldersFirst) {
+  PrefixIndex index{Config{}};
+  index.insert(kB, Prompt("ab"), Residence::Held);
+  index.insert(kA, Prompt("abcd"), Residence::Held);
+  index.insert(kC, Prompt("abx"), Residence::Held);
+  const Match match = index.lookup(Prompt("abcde"));
+  ASSERT_EQ(match.levels.size(), 2u);
+  EXPECT_EQ(match.levels[0].tokens, tokens(4));
+  ASSERT_EQ(match.levels[0].holders.size(), 1u);
+  EXPECT_EQ(match.levels[0].holders[0], kA);
+  EXPECT_EQ(match.levels[1].tokens, tokens(2));
+  ASSERT_EQ(match.levels[1].holders.size(), 3u);
+  EXPECT_EQ(match.cached_tokens(kA), tokens(4));
+  EXPECT_EQ(match.cached_tokens(kC), tokens(2));
+}
+
+TEST(PrefixIndex, CountsWhatIsOnItsWayUntilItIsWithdrawn) {
+  PrefixIndex index{Config{}};
+  index.insert(kA, Prompt("ab"), Residence::Held);
+  index.insert(kA, Prompt("abcd"), Residence::Pending);
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(4));
+  index.withdraw(kA, Prompt("abcd"));
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(2));
+}
+
+TEST(PrefixIndex, WithdrawsNothingThatWasConfirmed) {
+  PrefixIndex index{Config{}};
+  index.insert(kA, Prompt("abcd"), Residence::Pending);
+  index.insert(kA, Prompt("abc"), Residence::Held);
+  index.withdraw(kA, Prompt("abcd"));
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(3));
+  index.withdraw(kA, Prompt("abcd"));
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(3));
+}
+
+TEST(PrefixIndex, TellsExactLengthsOnceUsageDid) {
+  PrefixIndex index{Config{}};
+  const Prompt prompt("abcd");
+  index.insert(kA, prompt, Residence::Held);
+  index.learn(prompt, 1000);
+  const Match match = index.lookup(prompt);
+  EXPECT_TRUE(match.exact);
+  EXPECT_EQ(match.prompt_tokens, 1000);
+  EXPECT_EQ(match.cached_tokens(kA), 1000);
+  EXPECT_EQ(cached(index, "abx", kA), 500) << "interpolated by bytes";
+  EXPECT_EQ(index.held_tokens(kA), 1000);
+  index.insert(kA, Prompt("abcdef"), Residence::Held);
+  index.learn(Prompt("abcdef"), 2000);
+  EXPECT_EQ(cached(index, "abcde", kA), 1500) << "between two known counts";
+  EXPECT_EQ(cached(index, "abcd", kA), 1000);
+}
+
+TEST(PrefixIndex, EvictsLeavesBeforeParentsInOrderOfLastUse) {
+  PrefixIndex index{Config{}};
+  index.insert(kA, Prompt("abc"), Residence::Held);
+  index.insert(kA, Prompt("axy"), Residence::Held);
+  index.insert(kA, Prompt("abd"), Residence::Held);  // abc now older than axy
+  index.set_capacity(kA, tokens(5));
+  EXPECT_EQ(cached(index, "abc", kA), tokens(2));
+  EXPECT_EQ(cached(index, "axy", kA), tokens(3));
+  index.set_capacity(kA, tokens(4));
+  EXPECT_EQ(cached(index, "axy", kA), tokens(2));
+  index.set_capacity(kA, tokens(3));
+  EXPECT_EQ(cached(index, "axy", kA), tokens(1));
+  EXPECT_EQ(cached(index, "abd", kA), tokens(3));
+  index.set_capacity(kA, tokens(1));
+  EXPECT_EQ(cached(index, "abd", kA), tokens(1));
+  EXPECT_EQ(index.held_tokens(kA), tokens(1));
+}
+
+TEST(PrefixIndex, KeepsTheBeginningOfAPromptThatDoesNotFit) {
+  PrefixIndex index{Config{}};
+  index.set_capacity(kA, tokens(3));
+  index.insert(kA, Prompt("abcdef"), Residence::Held);
+  EXPECT_EQ(cached(index, "abcdef", kA), tokens(3));
+}
+
+TEST(PrefixIndex, LosesDeeperNodesWhenTheEngineHadLess) {
+  PrefixIndex index{Config{}};
+  index.set_capacity(kA, tokens(20));
+  index.insert(kA, Prompt("abcd"), Residence::Held);
+  index.insert(kA, Prompt("abcx"), Residence::Held);
+  index.observe_cached(kA, Prompt("abcd"), tokens(4), tokens(2));
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(2));
+  EXPECT_EQ(cached(index, "abcx", kA), tokens(2)) << "whoever lost a node lost what follows it";
+  EXPECT_LT(index.believed_capacity(kA), tokens(20));
+  EXPECT_EQ(index.stats().losses_corrected, 1u);
+}
+
+TEST(PrefixIndex, GainsNodesWhenTheEngineHadMore) {
+  PrefixIndex index{Config{}};
+  index.insert(kA, Prompt("a"), Residence::Held);
+  index.observe_cached(kA, Prompt("abcd"), tokens(1), tokens(3));
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(3));
+  EXPECT_EQ(index.stats().gains_corrected, 1u);
+}
+
+TEST(PrefixIndex, TakesBlocksRoundedDownForAgreement) {
+  PrefixIndex index{Config{}};
+  index.insert(kA, Prompt("abcd"), Residence::Held);
+  index.observe_cached(kA, Prompt("abcd"), tokens(4), tokens(4) - 17);
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(4));
+  EXPECT_EQ(index.stats().losses_corrected, 0u);
+}
+
+TEST(PrefixIndex, ForgetsARestartedEngineAlone) {
+  PrefixIndex index{Config{}};
+  index.insert(kA, Prompt("abcd"), Residence::Held);
+  index.insert(kB, Prompt("abc"), Residence::Held);
+  index.clear(kA);
+  EXPECT_EQ(cached(index, "abcd", kA), 0);
+  EXPECT_EQ(cached(index, "abcd", kB), tokens(3));
+  EXPECT_EQ(index.held_tokens(kA), 0);
+}
+
+TEST(PrefixIndex, ClearsInSlices) {
+  PrefixIndex index{Config{}};
+  index.insert(kA, Prompt("abcdefgh"), Residence::Held);
+  EXPECT_FALSE(index.clear_some(kA, 5));
+  EXPECT_EQ(cached(index, "abcdefgh", kA), tokens(3));
+  EXPECT_TRUE(index.clear_some(kA, 5));
+  EXPECT_EQ(index.stats().nodes, 0u);
+}
+
+TEST(PrefixIndex, TakesExactEvictionsOfASource) {
+  PrefixIndex index{Config{}};
+  const Prompt prompt("abcd");
+  index.insert(kA, prompt, Residence::Held);
+  index.evict(kA, prompt.nodes[2].hash, 2);
+  index.evict(kA, prompt.nodes[3].hash, 3);
+  index.evict(kB, prompt.nodes[1].hash, 1);
+  EXPECT_EQ(cached(index, "abcd", kA), tokens(2));
+}
+
+TEST(PrefixIndex, IgnoresCutsBeyondTheLimit) {
+  PrefixIndex index{Config{.index_bytes_max = {64 << 20}, .chain_nodes_max = 3}};
+  index.insert(kA, Prompt("abcdef"), Residence::Held);
+  EXPECT_EQ(index.stats().nodes, 3u);
+  index.learn(Prompt("abcdef"), 6000);
+  const Match match = index.lookup(Prompt("abcdef"));
+  EXPECT_FALSE(match.exact);
+  EXPECT_GT(match.prompt_tokens, match.cached_tokens(kA));
+}
+
+TEST(PrefixIndex, IsEmptyAfterEverybodyLeft) {
+  PrefixIndex index{Config{}};
+  for (std::uint32_t e = 1; e <= 50; ++e) {
+    index.insert(EndpointId(e), Prompt("abcdef"), Residence::Held);
+    index.insert(EndpointId(e), Prompt("abxy"), Residence::Pending);
+  }
+  for (std::uint32_t e = 1; e <= 50; ++e) index.remove(EndpointId(e));
+  const Stats stats = index.stats();
+  EXPECT_EQ(stats.nodes, 0u);
+  EXPECT_EQ(stats.residencies, 0u);
+  EXPECT_EQ(stats.endpoints, 0u);
+}
+
+TEST(PrefixIndex, StaysWithinItsMemoryUnderChurnOfUniquePrompts) {
+  constexpr std::int64_t kLimit = 8 << 20;
+  PrefixIndex index{Config{.index_bytes_max = {kLimit}, .chain_nodes_max = 2048}};
+  Rng rng(1, "churn");
+  Prompt prompt("");
+  for (int i = 0; i < 20'000; ++i) {
+    prompt.nodes.clear();
+    const auto cuts = 1 + rng.below(30);
+    for (std::uint64_t k = 0; k < cuts; ++k) {
+      prompt.nodes.push_back({rng.next(), static_cast<std::int64_t>(k + 1) * 2048});
+    }
+    const auto copies = rng.chance(0.1) ? 20u : 1u;
+    for (std::uint32_t e = 1; e <= copies; ++e) {
+      index.insert(EndpointId(e), prompt, Residence::Held);
+    }
+    if (i % 1000 == 0) {
+      ASSERT_LE(index.stats().bytes, static_cast<std::size_t>(kLimit)) << i;
+    }
+  }
+  EXPECT_GT(index.stats().memory_evictions, 100'000u);
+  EXPECT_GT(index.stats().nodes, 20'000u) << "the memory is used";
+  EXPECT_EQ(index.lookup(prompt).levels.size(), 1u) << "the newest is still there";
+}
+
+TEST(PrefixIndex, RefusesAHashThatBelongsToOtherContent) {
+  PrefixIndex index{Config{}};
+  Prompt a("abc");
+  Prompt b("xyz");
+  b.nodes[2].hash = a.nodes[2].hash;
+  index.insert(kA, a, Residence::Held);
+  index.insert(kB, b, Residence::Held);
+  EXPECT_EQ(cached(index, "abc", kB), 0);
+  EXPECT_EQ(cached(index, "xy", kB), tokens(2));
+}
+
+}  // namespace
+}  // namespace signalbox::cache
