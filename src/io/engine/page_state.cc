@@ -176,7 +176,8 @@ int number_label(std::string_view labels, std::string_view name, int absent) {
 }
 
 // KV capacity in tokens from an info metric: vLLM block_size x num_gpu_blocks
-// (kv_cache_size_tokens counts hybrid caches rightly where it is given), SGLang page_size x num_pages. Negative: not told.
+// (kv_cache_size_tokens counts hybrid caches rightly where it is given), SGLang page_size x
+// num_pages. Negative: not told.
 double capacity_of(std::string_view labels) {
   auto number = [&](std::string_view name) -> double {
     auto text = label(labels, name);

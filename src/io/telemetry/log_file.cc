@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two buffers change places: callers fill one under the mutex while the thread writes the other
+// without it. The thread is woken early only when a buffer is half full.
+#include "io/telemetry/log_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "io/telemetry/log.h"
+
+namespace signalbox::telemetry {
+namespace {
+
+constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+constexpr mode_t kMode = 0640;
+
+// False: nothing more can be written; errno says why.
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
+
+class LogFile::Writer {
+ public:
+  Writer(std::string path, int fd, LogFileConfig config)
+      : path_(std::move(path)), fd_(fd), config_(config), thread_([this] { run(); }) {}
+
+  ~Writer() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+    if (fd_ > STDERR_FILENO) ::close(fd_);
+  }
+
+  bool append(std::string_view record) {
+    bool half = false;
+    {
+      std::lock_guard lock(mutex_);
+      auto most = static_cast<std::size_t>(config_.buffer_bytes_max.value);
+      if (filling_.size() + record.size() > most) {
+        ++dropped_;
+        return false;
+      }
+      half = filling_.size() < most / 2 && filling_.size() + record.size() >= most / 2;
+      filling_.append(record);
+      ++records_;
+    }
+    if (half) wake_.notify_one();
+    return true;
+  }
+
+  void reopen() {
+    std::lock_guard lock(mutex_);
+    reopen_ = true;
+  }
+
+  void flush() {
+    std::unique_lock lock(mutex_);
+    std::uint64_t ticket = ++flush_asked_;
+    wake_.notify_one();
+    flushed_.wait(lock, [&] { return flush_done_ >= ticket; });
+  }
+
+  std::uint64_t dropped() const { return dropped_; }
+  std::uint64_t written() const { return written_; }
+
+ private:
+  void run() {
+    std::string writing;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait_for(lock, config_.write_interval, [&] {
+        auto half = static_cast<std::size_t>(config_.buffer_bytes_max.value) / 2;
+        return stop_ || flush_asked_ > flush_done_ || filling_.size() >= half;
+      });
+      bool last = stop_;
+      bool again = std::exchange(reopen_, false);
+      std::uint64_t ticket = flush_asked_;
+      std::uint64_t records = std::exchange(records_, 0);
+      writing.clear();
+      std::swap(writing, filling_);
+      lock.unlock();
+      if (again) open_again();
+      if (!writing.empty()) write(writing, records);
+      lock.lock();
+      flush_done_ = ticket;
+      flushed_.notify_all();
+      if (last && filling_.empty()) return;
+    }
+  }
+
+  void write(std::string_view bytes, std::uint64_t records) {
+    if (write_all(fd_, bytes)) {
+      written_ += bytes.size();
+      failing_ = false;
+      return;
+    }
+    int error = errno;
+    dropped_ += records;
+    if (!std::exchange(failing_, true)) {
+      log_error("a log file cannot be written; its records are lost until it can",
+                {{"path", path_}, {"error", std::strerror(error)}});
+    }
+  }
+
+  void open_again() {
+    if (path_ == "-") return;
+    int fresh = ::open(path_.c_str(), kFlags, kMode);
+    if (fresh < 0) {
+      log_error("a log file cannot be opened again; the old one stays in use",
+                {{"path", path_}, {"error", std::strerror(errno)}});
+      return;
+    }
+    ::close(std::exchange(fd_, fresh));
+  }
+
+  const std::string path_;
+  int fd_;  // the thread's
+  const LogFileConfig config_;
+  bool failing_ = false;  // the thread's
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> written_{0};
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable flushed_;
+  std::string filling_;             // the rest under mutex_
+  std::uint64_t records_ = 0;       // in filling_
+  std::uint64_t flush_asked_ = 0;
+  std::uint64_t flush_done_ = 0;
+  bool reopen_ = false;
+  bool stop_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+Result<std::unique_ptr<LogFile>> LogFile::open(std::string path, LogFileConfig config) {
+  int fd = path == "-" ? STDOUT_FILENO : ::open(path.c_str(), kFlags, kMode);
+  if (fd < 0) {
+    return invalid("The log file " + path + " cannot be opened for appending (" +
+                   std::strerror(errno) + "); check that its folder exists and may be written.");
+  }
+  return std::unique_ptr<LogFile>(
+      new LogFile(std::make_unique<Writer>(std::move(path), fd, config)));
+}
+
+LogFile::LogFile(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
+LogFile::~LogFile() = default;
+bool LogFile::append(std::string_view record) { return writer_->append(record); }
+void LogFile::reopen() { writer_->reopen(); }
+void LogFile::flush() { writer_->flush(); }
+std::uint64_t LogFile::dropped() const { return writer_->dropped(); }
+std::uint64_t LogFile::bytes_written() const { return writer_->written(); }
+
+}  // namespace signalbox::telemetry

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// An append-only file that is written by a thread of its own: access log, decision log, event log.
+// append() may be called from any thread, copies into a bounded buffer and never waits for the
+// disk; what does not fit is dropped whole and counted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/describe.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace signalbox::telemetry {
+
+struct LogFileConfig {
+  Bytes buffer_bytes_max{Bytes{8 << 20}};              // waiting to be written
+  Duration write_interval = std::chrono::milliseconds(200);  // longest wait of a record
+};
+
+template <typename Visitor>
+void describe(Visitor& v, LogFileConfig& c) {
+  v(c.buffer_bytes_max, "buffer_bytes_max",
+    "Bytes of a log that may wait for the disk; records beyond are dropped and counted.",
+    Range{65536, 1 << 30});
+  v(c.write_interval, "write_interval", "A record is written at the latest after this time.",
+    Range{0.001, 60});
+}
+
+class LogFile {
+ public:
+  // Opens or creates `path` for appending, mode 0640; `-` is standard output.
+  static Result<std::unique_ptr<LogFile>> open(std::string path, LogFileConfig config = {});
+  // Writes what waits, then closes.
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  // Takes a whole record (with its line feed, if it is a line), or drops it: false.
+  bool append(std::string_view record);
+
+  // The file is opened again by its path before the next write (after it was rotated away). When
+  // that fails the old one stays in use. Not for signal handlers: call it from a loop.
+  void reopen();
+
+  // Returns when all that was appended before has been handed to the system.
+  void flush();
+
+  // Records lost because the buffer was full or a write failed.
+  std::uint64_t dropped() const;
+  std::uint64_t bytes_written() const;
+
+ private:
+  class Writer;
+  explicit LogFile(std::unique_ptr<Writer> writer);
+  std::unique_ptr<Writer> writer_;
+};
+
+}  // namespace signalbox::telemetry

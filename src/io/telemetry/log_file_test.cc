@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what was appended is in the file, in order and whole; a full buffer drops and counts; a
+// rotated file is opened again. Method: real files, flush() instead of waiting.
+#include "io/telemetry/log_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace signalbox::telemetry {
+namespace {
+
+class LogFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "signalbox-log-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const char* name = "access.log") const { return folder_ + "/" + name; }
+  static std::string content(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  std::string folder_;
+};
+
+// A writer that acts only on flush() and at the end.
+LogFileConfig lazy(std::int64_t bytes = 8 << 20) {
+  LogFileConfig config;
+  config.buffer_bytes_max = {bytes};
+  config.write_interval = std::chrono::hours(1);
+  return config;
+}
+
+TEST_F(LogFileTest, AppendsInOrderBehindWhatIsThere) {
+  std::ofstream(path()) << "old\n";
+  auto file = LogFile::open(path(), lazy());
+  ASSERT_TRUE(file);
+  EXPECT_TRUE((*file)->append("one\n"));
+  EXPECT_TRUE((*file)->append("two\n"));
+  (*file)->flush();
+  EXPECT_EQ(content(path()), "old\none\ntwo\n");
+  EXPECT_EQ((*file)->bytes_written(), 8u);
+}
+
+TEST_F(LogFileTest, WritesWhatWaitsWhenItIsClosed) {
+  auto file = LogFile::open(path(), lazy());
+  ASSERT_TRUE(file);
+  (*file)->append("last\n");
+  file->reset();
+  EXPECT_EQ(content(path()), "last\n");
+}
+
+TEST_F(LogFileTest, DropsWholeRecordsThatDoNotFitAndCountsThem) {
+  auto file = LogFile::open(path(), lazy(100));
+  ASSERT_TRUE(file);
+  EXPECT_FALSE((*file)->append(std::string(101, 'x')));
+  EXPECT_TRUE((*file)->append("fits\n"));
+  (*file)->flush();
+  EXPECT_EQ((*file)->dropped(), 1u);
+  EXPECT_EQ(content(path()), "fits\n");
+}
+
+TEST_F(LogFileTest, OpensAgainAfterRotation) {
+  auto file = LogFile::open(path(), lazy());
+  ASSERT_TRUE(file);
+  (*file)->append("before\n");
+  (*file)->flush();
+  std::filesystem::rename(path(), path("access.log.1"));
+  (*file)->append("still old\n");
+  (*file)->flush();
+  (*file)->reopen();
+  (*file)->append("new\n");
+  (*file)->flush();
+  EXPECT_EQ(content(path("access.log.1")), "before\nstill old\n");
+  EXPECT_EQ(content(path()), "new\n");
+}
+
+TEST_F(LogFileTest, KeepsTheOldFileWhenItCannotBeOpenedAgain) {
+  std::filesystem::create_directory(folder_ + "/sub");
+  auto file = LogFile::open(path("sub/log"), lazy());
+  ASSERT_TRUE(file);
+  std::filesystem::rename(folder_ + "/sub", folder_ + "/moved");
+  (*file)->reopen();
+  (*file)->append("kept\n");
+  (*file)->flush();
+  EXPECT_EQ(content(path("moved/log")), "kept\n");
+  EXPECT_EQ((*file)->dropped(), 0u);
+}
+
+TEST_F(LogFileTest, SaysWhyAFileCannotBeOpened) {
+  auto file = LogFile::open(path("no/such/folder"), lazy());
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().message.find("no/such/folder"), std::string::npos);
+}
+
+TEST_F(LogFileTest, KeepsLinesOfManyThreadsWhole) {
+  LogFileConfig config;
+  config.write_interval = std::chrono::milliseconds(1);
+  auto file = LogFile::open(path(), config);
+  ASSERT_TRUE(file);
+  std::vector<std::thread> threads;
+  for (char c : {'a', 'b', 'c'}) {
+    threads.emplace_back([&, c] {
+      for (int i = 0; i < 2'000; ++i) EXPECT_TRUE((*file)->append(std::string(50, c) + "\n"));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  (*file)->flush();
+  std::ifstream in(path());
+  int lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    ASSERT_EQ(line, std::string(50, line[0]));
+  }
+  EXPECT_EQ(lines, 6'000);
+}
+
+TEST_F(LogFileTest, CountsRecordsThatTheDiskRefused) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
+  auto file = LogFile::open("/dev/full", lazy());
+  ASSERT_TRUE(file);
+  (*file)->append("a\n");
+  (*file)->append("b\n");
+  (*file)->flush();
+  EXPECT_EQ((*file)->dropped(), 2u);
+  EXPECT_EQ((*file)->bytes_written(), 0u);
+}
+
+}  // namespace
+}  // namespace signalbox::telemetry
