@@ -8,55 +8,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "io/http/sse_reference.h"
 #include "io/http/transcript.h"
 
 namespace signalbox::http {
 namespace {
 
 constexpr std::size_t kTail = 256 * 1024;
-
-using Dispatched = std::vector<std::pair<std::string, std::string>>;  // type, data
-
-// HTML standard 9.2.6, one character at a time.
-class Reference {
- public:
-  Dispatched read(std::string text) {
-    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-    std::string line;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '\r' && text[i] != '\n') {
-        line += text[i];
-        continue;
-      }
-      if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') ++i;
-      take(line);
-      line.clear();
-    }
-    return std::move(out_);
-  }
-
- private:
-  void take(const std::string& line) {
-    if (line.empty()) {
-      if (!data_.empty()) {
-        data_.pop_back();
-        out_.emplace_back(type_, data_);
-      }
-      data_.clear();
-      type_.clear();
-      return;
-    }
-    const std::size_t colon = line.find(':');
-    const std::string name = line.substr(0, colon);
-    std::string value = colon == std::string::npos ? "" : line.substr(colon + 1);
-    if (value.starts_with(' ')) value.erase(0, 1);
-    if (name == "event") type_ = value;
-    if (name == "data") data_ += value + '\n';
-  }
-
-  Dispatched out_;
-  std::string data_, type_;
-};
 
 Dispatched scan(const std::string& text, const std::vector<std::size_t>& sizes) {
   Dispatched out;
@@ -102,7 +60,7 @@ const std::vector<std::string> kStreams = {
 
 TEST(SseScanner, AgreesWithTheStandardAtEverySplit) {
   for (const std::string& text : kStreams) {
-    const Dispatched expected = Reference().read(text);
+    const Dispatched expected = SseReference().read(text);
     const std::string whole = transcript::events(text, {}, kTail);
     ASSERT_EQ(scan(text, {}), expected) << text;
     for (std::size_t i = 1; i < text.size(); ++i) {
@@ -134,7 +92,7 @@ RC_GTEST_PROP(SseScanner, AgreesWithTheStandardOnAnyStream, ()) {
   const std::string text = *streams();
   const auto sizes = *rc::gen::container<std::vector<std::size_t>>(
       rc::gen::inRange<std::size_t>(1, 40));
-  RC_ASSERT(scan(text, sizes) == Reference().read(text));
+  RC_ASSERT(scan(text, sizes) == SseReference().read(text));
   std::string forwarded;
   RC_ASSERT(transcript::events(text, sizes, kTail, &forwarded) ==
             transcript::events(text, {}, kTail));
