@@ -33,6 +33,16 @@ class DecayedQuantile {
   double quantile(double q) const;
   // Weighted mean of the values themselves, not of their buckets; 0 when empty.
   double mean() const;
+  // Weighted mean of f(value), each value taken as the middle of its bucket; 0 when empty.
+  template <typename Function>
+  double expect(Function f) const {
+    if (empty()) return 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (weights_[i] > 0) sum += static_cast<double>(weights_[i]) * f(buckets_.middle(i));
+    }
+    return sum / total_;
+  }
   // Effective number of samples: the sum of weights, the newest sample weighing 1. The time form
   // is as of the newest sample.
   double weight() const;

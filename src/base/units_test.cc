@@ -37,7 +37,8 @@ TEST(Units, ReadsDurationsInEveryUnit) {
 TEST(Units, RefusesWrongDurations) {
   for (const char* text :
        {"", "30", "s", "-5s", "+5s", "5 s", " 5s", "5s ", "5sec", "5S", "1.s", ".5s", "1..5s",
-        "1s1m", "1s1s", "1.5m3s", "0.5ns", "1e3s", "999999999d", "99999999999999999999999999999999999999s",
+        "1s1m", "1s1s", "1.5m3s", "0.5ns",
+        "1e3s", "999999999d", "99999999999999999999999999999999999999s",
         "0.00000000000000001s", "5\xC2\xB5s", "1s,2ms", "nan", "inf"}) {
     const auto got = parse_duration(text);
     EXPECT_FALSE(got) << text;

@@ -69,15 +69,16 @@ std::vector<std::string_view> nearest(std::span<const Row> rows, std::string_vie
 
 template <typename Row>
 const Row* find_by_name(std::span<const Row> rows, std::string_view wanted) {
-  const auto at = std::find_if(rows.begin(), rows.end(),
-                               [&](const Row& row) { return same(row.name, wanted); });
+  const auto is_wanted = [&](const Row& row) { return same(row.name, wanted); };
+  const auto at = std::find_if(rows.begin(), rows.end(), is_wanted);
   return at == rows.end() ? nullptr : &*at;
 }
 
 // Operator tables overstate Blackwell and Qwen3-235B (data/catalogue/README.md).
 bool measured_first(const Profile& p) {
   const Accelerator* gpu = find_accelerator(p.accelerator);
-  return (gpu != nullptr && starts_with(gpu->architecture, "Blackwell")) || p.model == "Qwen3-235B-A22B";
+  const bool blackwell = gpu != nullptr && starts_with(gpu->architecture, "Blackwell");
+  return blackwell || p.model == "Qwen3-235B-A22B";
 }
 
 // Less is better.
