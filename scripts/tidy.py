@@ -63,7 +63,7 @@ def check_source(path, name, lines, errors):
         if name.endswith(".h") and "#pragma once" not in lines[:40]:
             errors.append(f"{name}:1: write #pragma once")
     for number, line in enumerate(lines, 1):
-        if len(line) > WIDTH and not name.startswith(("testdata/", "data/")):
+        if len(line) > WIDTH and not name.startswith(("testdata/", "data/", "docs/reference/")):
             errors.append(f"{name}:{number}: {len(line)} columns; {WIDTH} are the limit")
         if line != line.rstrip():
             errors.append(f"{name}:{number}: trailing space")
