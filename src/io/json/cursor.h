@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cursor: reads JSON text (RFC 8259) strictly, left to right, without a tree. Every reader of this
+// module walks with it. Numbers are checked and stay text; strings are checked (escapes, surrogate
+// pairs, no control characters) but their UTF-8 is the caller's matter.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "io/json/bytes.h"
+#include "io/json/span.h"
+
+namespace signalbox::json {
+
+// A string of the text, still escaped and without its quotes.
+struct Token {
+  const char* data = nullptr;
+  std::size_t size = 0;
+  bool escaped = false;
+  std::string_view raw() const { return {data, size}; }
+};
+
+// A sink takes decoded text in pieces: text(const char*, std::size_t). This one drops it.
+struct NoText {
+  void text(const char*, std::size_t) {}
+};
+
+// Every function returns false after a fault; then `what` says why and `p` where, and the cursor is
+// used no more. Depth counts containers: the outermost is 1.
+class Cursor {
+ public:
+  Cursor(std::string_view text, int depth_max)
+      : p(text.data()), begin_(text.data()), end_(text.data() + text.size()),
+        depth_max_(depth_max) {}
+
+  const char* p;
+  const char* what = nullptr;
+
+  std::uint32_t offset() const { return offset(p); }
+  std::uint32_t offset(const char* at) const { return static_cast<std::uint32_t>(at - begin_); }
+  std::string_view text() const { return {begin_, static_cast<std::size_t>(end_ - begin_)}; }
+  bool at_end() const { return p == end_; }
+  // The byte here; NUL at the end, which no rule of the grammar accepts.
+  char peek() const { return p != end_ ? *p : '\0'; }
+
+  bool fail(const char* why) {
+    if (what == nullptr) what = why;
+    return false;
+  }
+
+  void space() {
+    while (p != end_ && static_cast<unsigned char>(*p) <= ' ' &&
+           (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+      ++p;
+    }
+  }
+
+  // A string, from its opening quote to behind its closing one.
+  template <typename Sink>
+  bool string(Sink& sink, Token* token = nullptr);
+  bool string(Token& token) {
+    NoText none;
+    return string(none, &token);
+  }
+  // Repeats the decoded text of a string that was read before.
+  template <typename Sink>
+  void repeat(const Token& token, Sink& sink);
+  // The decoded name of a key. Valid until the next call; an escaped name of more than 64 bytes
+  // gives a view that equals no name.
+  std::string_view name(const Token& key);
+
+  bool number();
+  bool literal(std::string_view word);
+  // Any value; `depth` is that of the container that holds it.
+  bool skip(int depth);
+  // Reads `{`; calls member(const Token& key) with p at the first byte of each value, which it must
+  // consume. `depth` is the object's own.
+  template <typename F>
+  bool object(int depth, F&& member);
+  // Reads `[`; calls element() at each value.
+  template <typename F>
+  bool array(int depth, F&& element);
+
+ private:
+  template <typename Sink>
+  bool escape(Sink& sink);
+  template <typename Sink>
+  bool unicode_escape(Sink& sink);
+  bool key(Token& token);
+
+  const char* begin_;
+  const char* end_;
+  int depth_max_;
+  std::array<char, 64> name_{};
+};
+
+inline constexpr const char* kEndsEarly = "the text ends too early";
+inline constexpr const char* kTooDeep = "arrays and objects are nested deeper than allowed";
+
+// Four hexadecimal digits; -1: not so.
+int hex4(const char* p);
+// Writes a code point as UTF-8; returns the number of bytes.
+std::size_t put_utf8(std::uint32_t code, char* out);
+// What `\c` stands for; NUL: no such escape.
+extern const std::array<char, 256> kEscapes;
+
+template <typename Sink>
+bool Cursor::string(Sink& sink, Token* token) {
+  const char* run = ++p;
+  const char* const first = run;
+  bool escaped = false;
+  for (;;) {
+    p = find_special(p, end_);
+    if (p == end_) return fail("a string is not closed");
+    if (p != run) sink.text(run, static_cast<std::size_t>(p - run));
+    if (*p == '"') break;
+    if (*p != '\\') return fail("a control character in a string is not escaped");
+    escaped = true;
+    if (!escape(sink)) return false;
+    run = p;
+  }
+  if (token != nullptr) *token = {first, static_cast<std::size_t>(p - first), escaped};
+  ++p;
+  return true;
+}
+
+template <typename Sink>
+void Cursor::repeat(const Token& token, Sink& sink) {
+  if (!token.escaped) {
+    if (token.size != 0) sink.text(token.data, token.size);
+    return;
+  }
+  const char* const here = p;
+  p = token.data - 1;
+  static_cast<void>(string(sink));
+  p = here;
+}
+
+template <typename Sink>
+bool Cursor::escape(Sink& sink) {
+  if (end_ - p < 2) return fail("a string is not closed");
+  if (const char c = kEscapes[static_cast<unsigned char>(p[1])]) {
+    sink.text(&c, 1);
+    p += 2;
+    return true;
+  }
+  if (p[1] != 'u') return fail("a backslash starts no known escape");
+  return unicode_escape(sink);
+}
+
+template <typename Sink>
+bool Cursor::unicode_escape(Sink& sink) {
+  const int first = end_ - p >= 6 ? hex4(p + 2) : -1;
+  if (first < 0) return fail("\\u is not followed by four hexadecimal digits");
+  auto code = static_cast<std::uint32_t>(first);
+  std::size_t length = 6;
+  if (code >= 0xD800 && code < 0xE000) {
+    const int second =
+        code < 0xDC00 && end_ - p >= 12 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
+    if (second < 0xDC00 || second >= 0xE000) return fail("an escaped surrogate has no partner");
+    code = 0x10000 + ((code - 0xD800) << 10) + (static_cast<std::uint32_t>(second) - 0xDC00);
+    length = 12;
+  }
+  char utf8[4];
+  const std::size_t size = put_utf8(code, utf8);
+  sink.text(utf8, size);
+  p += length;
+  return true;
+}
+
+inline bool Cursor::key(Token& token) {
+  if (peek() != '"') return fail(at_end() ? kEndsEarly : "a key in quotes is expected");
+  if (!string(token)) return false;
+  space();
+  if (peek() != ':') return fail(at_end() ? kEndsEarly : "a colon is expected");
+  ++p;
+  space();
+  return true;
+}
+
+template <typename F>
+bool Cursor::object(int depth, F&& member) {
+  if (depth > depth_max_) return fail(kTooDeep);
+  ++p;
+  space();
+  if (peek() == '}') {
+    ++p;
+    return true;
+  }
+  for (;;) {
+    Token token;
+    if (!key(token) || !member(static_cast<const Token&>(token))) return false;
+    space();
+    const char next = peek();
+    if (next != ',') {
+      if (next != '}') return fail(at_end() ? kEndsEarly : "a comma or } is expected");
+      ++p;
+      return true;
+    }
+    ++p;
+    space();
+  }
+}
+
+template <typename F>
+bool Cursor::array(int depth, F&& element) {
+  if (depth > depth_max_) return fail(kTooDeep);
+  ++p;
+  space();
+  if (peek() == ']') {
+    ++p;
+    return true;
+  }
+  for (;;) {
+    if (!element()) return false;
+    space();
+    const char next = peek();
+    if (next != ',') {
+      if (next != ']') return fail(at_end() ? kEndsEarly : "a comma or ] is expected");
+      ++p;
+      return true;
+    }
+    ++p;
+    space();
+  }
+}
+
+}  // namespace signalbox::json

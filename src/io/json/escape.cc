@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Escaping, and error bodies. Types and codes follow the vendors' published error tables.
+#include "io/json/escape.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+
+#include "io/json/bytes.h"
+
+namespace signalbox::json {
+namespace {
+
+void append_escape(std::string& out, char c) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  switch (c) {
+    case '"': out += "\\\""; return;
+    case '\\': out += "\\\\"; return;
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    default:
+      out += "\\u00";
+      out += kHex[static_cast<unsigned char>(c) >> 4];
+      out += kHex[static_cast<unsigned char>(c) & 15];
+  }
+}
+
+// Length of the valid UTF-8 sequence at the beginning of text; 0: there is none.
+std::size_t sequence(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  return size <= text.size() && simdjson::validate_utf8(text.data(), size) ? size : 0;
+}
+
+std::string repaired(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = sequence(text);
+    out += size != 0 ? text.substr(0, size) : "\xEF\xBF\xBD";
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
+
+void append_escaped(std::string& out, std::string_view text) {
+  const char* p = text.data();
+  const char* const end = p + text.size();
+  while (p != end) {
+    const char* const stop = find_special(p, end);
+    out.append(p, stop);
+    if (stop == end) return;
+    append_escape(out, *stop);
+    p = stop + 1;
+  }
+}
+
+std::string_view openai_type(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 429: return "rate_limit_error";
+    default: return status < 500 ? "invalid_request_error" : "server_error";
+  }
+}
+
+std::string_view openai_code(int status) {
+  switch (status) {
+    case 401: return "invalid_api_key";
+    case 404: return "model_not_found";
+    case 429: return "rate_limit_exceeded";
+    default: return {};
+  }
+}
+
+std::string_view anthropic_type(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 413: return "request_too_large";
+    case 429: return "rate_limit_error";
+    case 503: return "overloaded_error";
+    case 504: return "timeout_error";
+    default: return status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  if (simdjson::validate_utf8(text.data(), text.size())) {
+    append_escaped(out, text);
+  } else {
+    append_escaped(out, repaired(text));
+  }
+  return out;
+}
+
+std::string quote(std::string_view text) { return '"' + escape(text) + '"'; }
+
+std::string openai_error(std::string_view message, std::string_view type, std::string_view param,
+                         std::string_view code) {
+  const auto or_null = [](std::string_view text) {
+    return text.empty() ? std::string("null") : quote(text);
+  };
+  return R"({"error":{"message":)" + quote(message) + R"(,"type":)" + quote(type) +
+         R"(,"param":)" + or_null(param) + R"(,"code":)" + or_null(code) + "}}";
+}
+
+std::string anthropic_error(std::string_view message, std::string_view type) {
+  return R"({"type":"error","error":{"type":)" + quote(type) + R"(,"message":)" + quote(message) +
+         "}}";
+}
+
+std::string error_body(model::Api api, int status, std::string_view message,
+                       std::string_view param, std::string_view code) {
+  if (api == model::Api::Messages || api == model::Api::CountTokens) {
+    return anthropic_error(message, anthropic_type(status));
+  }
+  return openai_error(message, openai_type(status), param,
+                      code.empty() ? openai_code(status) : code);
+}
+
+}  // namespace signalbox::json

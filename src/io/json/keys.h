@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The top-level request keys that the gateway reads. All others pass unseen.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/model/event.h"
+
+namespace signalbox::json {
+
+enum class Key : std::uint8_t {
+  Model, Stream, StreamOptions, MaxTokens, MaxCompletionTokens, MaxOutputTokens, N, BestOf,
+  Priority, CacheSalt, User, Metadata, PromptCacheKey, PreviousResponseId, Conversation,
+  Tools, Functions, Stop, StopSequences, Logprobs, TopLogprobs, LogitBias, Messages, Prompt,
+  PromptEmbeds, Input, Instructions, System, ChatTemplate, ChatTemplateKwargs, Documents,
+  ReasoningEffort, None
+};
+inline constexpr std::size_t kKeyCount = static_cast<std::size_t>(Key::None);
+
+std::string_view name(Key key);
+// The key of that name if the gateway reads it in requests of this API, else None.
+Key find_key(model::Api api, std::string_view name);
+
+}  // namespace signalbox::json
