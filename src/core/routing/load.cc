@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The load of endpoints: attempts on their way, and what others have in flight.
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "core/routing/state.h"
+
+namespace signalbox::routing {
+namespace {
+
+constexpr std::uint32_t kNone = InFlight::kNone;
+constexpr double kWindowsPerBase = 16;  // e^16 keeps rates within a float's range and precision
+constexpr double kSmoothing = 1.0 / 64;
+
+std::int64_t whole_output(double mean) {
+  return std::clamp<std::int64_t>(std::llround(mean), 1, 10'000'000);
+}
+
+void smooth(double& mean, double value) { mean += kSmoothing * (value - mean); }
+
+}  // namespace
+
+double State::growth(Instant now) const {
+  return std::exp(to_seconds(now - base_) / to_seconds(config_.arrivals_window));
+}
+
+// Rates are kept without their decay since the base time; a new base scales them all alike.
+void State::rebase(Instant now) {
+  latest_ = std::max(latest_, now);
+  if (to_seconds(now - base_) < kWindowsPerBase * to_seconds(config_.arrivals_window)) return;
+  const double factor = 1 / growth(now);
+  const auto scale = static_cast<float>(factor);
+  for (Seat& seat : seats_) seat.arrivals *= scale;
+  for (ModelLoad& load : models_) load.work *= factor;
+  for (const auto& bucket : buckets_) {
+    if (bucket == nullptr) continue;
+    bucket->open.scale_arrivals(scale);
+    bucket->ejected.scale_arrivals(scale);
+  }
+  base_ = now;
+}
+
+bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& work,
+                       Instant now) {
+  Seat* seat = find(id);
+  if (seat == nullptr) return false;
+  const perf::Coefficients& c = seat->facts.coefficients;
+  InFlight::Record record;
+  record.key = key;
+  record.seat = seat_of_[id.value()];
+  record.fresh = std::max<std::int64_t>(0, work.fresh_tokens);
+  record.cached = std::max<std::int64_t>(0, work.cached_tokens);
+  record.output = whole_output(work.output_mean);
+  const auto fresh = static_cast<double>(record.fresh);
+  const auto cached = static_cast<double>(record.cached);
+  const double prefill = c.prefill_work(fresh, cached);
+  record.prefill = from_seconds(prefill);
+  const std::uint32_t index = records_.insert(record);
+  if (index == kNone) return false;
+
+  rebase(now);
+  const double batch = seat->in_flight();
+  const double prompt = fresh + cached;
+  const auto output = static_cast<double>(record.output);
+  const double longer = c.step(batch + 1, prompt + output / 2) - c.step(batch, 0);
+  if (seat->waiting.head == kNone) seat->head_since = now;
+  seat->waiting.append(records_, index);
+  ++seat->ours;
+  ++seat->queued;
+  seat->kv_ours += record.kv();
+  seat->kv_queued += record.kv();
+  seat->tokens_queued += record.fresh;
+  seat->prefill_queued += record.prefill;
+  seat->remaining.add(record.remaining());
+  const double arrival = growth(now) / to_seconds(config_.arrivals_window);
+  seat->arrivals += static_cast<float>(arrival);
+
+  ModelLoad& load = model_load(seat->facts.model);
+  ++load.ours;
+  load.work += (prefill + output * longer) * arrival;
+  smooth(load.fresh_mean, fresh);
+  smooth(load.cached_mean, cached);
+  smooth(load.output_mean, output);
+  settle(*seat);
+  return true;
+}
+
+bool State::first_token(const RequestKey& key, Instant now) {
+  const std::uint32_t index = records_.find(key);
+  if (index == kNone || !records_.at(index).queued) return false;
+  latest_ = std::max(latest_, now);
+  InFlight::Record& record = records_.at(index);
+  Seat& seat = seats_[record.seat];
+  const bool head = seat.waiting.head == index;
+  seat.waiting.remove(records_, index);
+  if (head) seat.head_since = now;
+  seat.decoding.append(records_, index);
+  record.queued = false;
+  --seat.queued;
+  seat.kv_queued -= record.kv();
+  seat.tokens_queued -= record.fresh;
+  seat.prefill_queued -= record.prefill;
+  settle(seat);
+  return true;
+}
+
+bool State::progress(const RequestKey& key, std::int64_t tokens) {
+  const std::uint32_t index = records_.find(key);
+  if (index == kNone) return false;
+  InFlight::Record& record = records_.at(index);
+  if (tokens <= record.tokens) return true;  // a digest that was overtaken
+  Seat& seat = seats_[record.seat];
+  seat.remaining.remove(record.remaining());
+  const std::int64_t more = tokens - record.tokens;
+  record.tokens = tokens;
+  seat.remaining.add(record.remaining());
+  seat.kv_ours += more;
+  if (record.queued) seat.kv_queued += more;
+  settle(seat);
+  return true;
+}
+
+bool State::ended(const RequestKey& key, Instant now) {
+  const std::uint32_t index = records_.find(key);
+  if (index == kNone) return false;
+  latest_ = std::max(latest_, now);
+  Seat& seat = seats_[records_.at(index).seat];
+  const bool head = seat.waiting.head == index;
+  forget(seat, index);
+  if (head) seat.head_since = now;
+  settle(seat);
+  return true;
+}
+
+void State::forget(Seat& seat, std::uint32_t index) {
+  const InFlight::Record& record = records_.at(index);
+  --seat.ours;
+  seat.kv_ours -= record.kv();
+  seat.remaining.remove(record.remaining());
+  if (record.queued) {
+    seat.waiting.remove(records_, index);
+    --seat.queued;
+    seat.kv_queued -= record.kv();
+    seat.tokens_queued -= record.fresh;
+    seat.prefill_queued -= record.prefill;
+  } else {
+    seat.decoding.remove(records_, index);
+  }
+  --model_load(seat.facts.model).ours;
+  records_.erase(index);
+}
+
+void State::observed(model::EndpointId id, const model::EngineState& engine, Instant now) {
+  Seat* seat = find(id);
+  if (seat == nullptr) return;
+  latest_ = std::max(latest_, now);
+  ModelLoad& load = model_load(seat->facts.model);
+  const perf::Coefficients& c = seat->facts.coefficients;
+  seat->seen = true;
+  seat->seen_at = now;
+  seat->engine_asleep = engine.asleep;
+  if (engine.kv_capacity_tokens > 0) seat->capacity_told = engine.kv_capacity_tokens;
+  if (engine.context_tokens > 0) seat->context_told = engine.context_tokens;
+
+  if (engine.running >= 0 || engine.waiting >= 0) {
+    const int there = std::max(0, engine.running) + std::max(0, engine.waiting);
+    load.others -= seat->others;
+    seat->others = std::max(0, there - seat->ours);
+    load.others += seat->others;
+    seat->others_waiting = std::clamp(engine.waiting - seat->queued, 0, seat->others);
+  }
+  // Nothing is known of their prompts and outputs: the model's recent means stand in.
+  seat->others_remaining = std::max<std::int64_t>(1, whole_output(load.output_mean) / 2);
+  seat->others_tokens = seat->others_waiting * std::llround(load.fresh_mean);
+  seat->others_prefill = from_seconds(static_cast<double>(seat->others_waiting) *
+                                      c.prefill_work(load.fresh_mean, load.cached_mean));
+  const std::int64_t capacity = seat->capacity();
+  if (engine.kv_usage >= 0 && capacity > 0) {
+    seat->gauge_kv = std::llround(engine.kv_usage * static_cast<double>(capacity));
+    seat->kv_ours_at_gauge = seat->kv_ours;
+    seat->others_kv = seat->others > 0 ? std::max<std::int64_t>(0, seat->gauge_kv - seat->kv_ours) : 0;
+  } else {
+    const double each = load.fresh_mean + load.cached_mean + load.output_mean / 2;
+    seat->others_kv = seat->others * std::llround(each);
+  }
+  settle(*seat);
+}
+
+bool State::idle() const {
+  if (records_.size() != 0) return false;
+  const auto empty = [](const Seat& s) {
+    return s.ours == 0 && s.queued == 0 && s.kv_ours == 0 && s.kv_queued == 0 &&
+           s.tokens_queued == 0 && s.prefill_queued == Duration::zero() && s.remaining.empty() &&
+           s.waiting.head == kNone && s.waiting.tail == kNone && s.decoding.head == kNone &&
+           s.decoding.tail == kNone;
+  };
+  return std::ranges::all_of(seats_, empty) &&
+         std::ranges::all_of(models_, [](const ModelLoad& load) { return load.ours == 0; });
+}
+
+}  // namespace signalbox::routing

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of a decision, the loop over bounds, and the choice among near-ties.
+#include "core/routing/search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "base/check.h"
+#include "core/routing/decide.h"
+
+namespace signalbox::routing {
+namespace {
+
+// Places that hold less than hoped, after which marking the holders is cheaper than going on.
+constexpr int kDisappointmentsMax = 24;
+// Bounds of closed places are infinite or not a number.
+constexpr float kFarthest = 1e29f;
+
+}  // namespace
+
+std::string_view label(Reason reason) {
+  switch (reason) {
+    case Reason::Role: return "role";
+    case Reason::Tenant: return "tenant";
+    case Reason::Lora: return "lora";
+    case Reason::Draining: return "draining";
+    case Reason::Asleep: return "asleep";
+    case Reason::Ejected: return "ejected";
+    case Reason::Full: return "full";
+    case Reason::Memory: return "memory";
+    case Reason::AlreadyTried: return "already_tried";
+  }
+  return "unknown";
+}
+
+Decision decide(State& state, const Query& query, Instant now, Rng& rng) {
+  return Search(state, query, now, rng).run();
+}
+
+Search::Search(State& state, const Query& query, Instant now, Rng& rng)
+    : state_(state), query_(query), rng_(rng), now_(now) {
+  state_.rebase(now);
+  salt_ = rng.next();
+  const double growth = state_.growth(now);
+  decision_.ask = state_.ask(query, growth);
+  constants_ = constants(decision_.ask);
+  need_ = decision_.ask.prompt + decision_.ask.output;
+  now_seconds_ = to_seconds(now.time_since_epoch());
+  decay_ = state_.decay(query, growth);
+  output_ = static_cast<std::int64_t>(decision_.ask.output);
+
+  // Overlap is concave in L, so a chord between two known points lies below it.
+  const auto length = static_cast<float>(output_);
+  constexpr auto low = static_cast<float>(kShortOutput);
+  constexpr auto high = static_cast<float>(kLongOutput);
+  const float part = std::clamp((length - low) / (high - low), 0.0f, 1.0f);
+  constexpr float rounding = 1 - 1e-6f;
+  overlap_short_ = length < low ? length / low * rounding : (1 - part) * rounding;
+  overlap_long_ = part * rounding;
+}
+
+Decision Search::run() {
+  prepare_levels();
+  collect_buckets();
+  decision_.kind = Decision::Kind::Place;
+  if (place(Side::Open, Tried::Avoid)) return decision_;
+  if (any_full(Tried::Avoid)) {
+    decision_.kind = Decision::Kind::Wait;
+    return decision_;
+  }
+  if (!query_.tried.empty() && place(Side::Open, Tried::Allow)) {
+    decision_.retried = true;
+    return decision_;
+  }
+  if (query_.ejected_allowed) {
+    decision_.ejected = true;
+    if (place(Side::Ejected, Tried::Avoid)) return decision_;
+    decision_.retried = true;
+    if (!query_.tried.empty() && place(Side::Ejected, Tried::Allow)) return decision_;
+    decision_.ejected = decision_.retried = false;
+  }
+  decision_.kind = any_full(Tried::Allow) ? Decision::Kind::Wait : Decision::Kind::None;
+  return decision_;
+}
+
+// One pass over one side of the buckets; true if it found a place.
+bool Search::place(Side side, Tried tried) {
+  side_ = side;
+  tried_ = tried;
+  number_ = ++state_.decisions_;
+  count_ = near_ = marked_ = first_level_ = 0;
+  disappointed_ = 0;
+  state_.trees_.clear();
+  for (const model::PoolId pool : query_.pools) {
+    if (pool.value() >= state_.buckets_of_pool_.size()) continue;
+    for (const std::uint32_t number : state_.buckets_of_pool_[pool.value()]) {
+      State::Bucket& bucket = *state_.buckets_[number];
+      Reason why{};
+      if (!admits(bucket, why)) continue;
+      bucket.admitted_in = number_;
+      Index& index = side == Side::Open ? bucket.open : bucket.ejected;
+      const float money =
+          decision_.ask.seconds_per_usd * static_cast<float>(bucket.facts.usd_per_second);
+      if (index.size() > 0) state_.trees_.push_back({&bucket, &index, money});
+    }
+  }
+  score_deepest_holders();
+  search_trees();
+  if (count_ == 0) return false;
+  choose();
+  return true;
+}
+
+// Whether a place with these bounds could be better than the best, or a near-tie still wanted.
+bool Search::worthwhile(float violation, float total) const {
+  if (!(total < kFarthest)) return false;
+  if (count_ == 0) return true;
+  const Kept& best = kept_[0];
+  if (violation < best.violation) return true;
+  if (violation == best.violation && total < best.total) return true;
+  const float band = 1 + decision_.ask.tie_band;
+  return near_ < static_cast<std::size_t>(state_.config_.near_ties_wanted) &&
+         violation <= best.violation * band && total <= best.total * band;
+}
+
+void Search::search_trees() {
+  auto& heap = state_.heap_;
+  bool again = true;
+  while (again) {
+    again = false;
+    heap.clear();
+    for (std::uint32_t tree = 0; tree < state_.trees_.size(); ++tree) {
+      expand(tree, state_.trees_[tree].index->levels() - 1, 0);
+    }
+    while (!heap.empty()) {
+      const State::Entry entry = heap.front();
+      std::ranges::pop_heap(heap, std::greater<>{});
+      heap.pop_back();
+      const float violation = std::bit_cast<float>(static_cast<std::uint32_t>(entry.key >> 32));
+      const float total = std::bit_cast<float>(static_cast<std::uint32_t>(entry.key));
+      if (!worthwhile(violation, total)) break;
+      const auto level = static_cast<int>(entry.rest >> 56);
+      const auto tree = static_cast<std::uint32_t>(entry.rest >> 32 & 0xFFFF);
+      const auto number = static_cast<std::uint32_t>(entry.rest);
+      if (level > 0) {
+        expand(tree, level - 1, number);
+      } else if (visit(tree, number)) {
+        again = true;
+        break;
+      }
+    }
+  }
+}
+
+// Scores one place of a tree; true if the search should start again with another level marked.
+bool Search::visit(std::uint32_t tree, std::uint32_t position) {
+  const Index& index = *state_.trees_[tree].index;
+  Seat& seat = state_.seats_[index.owner(position)];
+  if (seat.scored_in == number_) return false;
+  const std::uint8_t marks =
+      marked_ > 0 ? index.marks(0, position / Index::kFan)[position % Index::kFan] : std::uint8_t{0};
+  const std::size_t hoped = hoped_level(marks);
+  const std::size_t held = held_level(seat.id, marks);
+  score_seat(seat, held);
+  if (held == hoped || ++disappointed_ < kDisappointmentsMax) return false;
+  return mark_next_level();
+}
+
+void Search::score_seat(Seat& seat, std::size_t level) {
+  seat.scored_in = number_;
+  if (need_ > seat.fit) return;
+  if (tried_ == Tried::Avoid && was_tried(seat.id)) return;
+  Inputs inputs = state_.load_inputs(seat, now_, decay_, need_, output_);
+  inputs.cached = state_.levels_[level].cached;
+  const Parts<float> parts =
+      predict(constants_, routing::place(decision_.ask, inputs), state_.levels_[level].share);
+  ++decision_.evaluated;
+  keep(inputs, parts);
+}
+
+void Search::keep(const Inputs& inputs, const Parts<float>& parts) {
+  Kept entry{parts.violation, parts.total, inputs.endpoint, 0};
+  const auto before = [](const Kept& a, const Kept& b) {
+    if (a.violation != b.violation) return a.violation < b.violation;
+    if (a.total != b.total) return a.total < b.total;
+    return a.endpoint < b.endpoint;
+  };
+  if (count_ == kept_.size()) {
+    if (!before(entry, kept_.back())) return;
+    entry.slot = kept_.back().slot;
+  } else {
+    entry.slot = static_cast<std::uint8_t>(count_++);
+  }
+  std::size_t i = count_ - 1;
+  for (; i > 0 && before(entry, kept_[i - 1]); --i) kept_[i] = kept_[i - 1];
+  kept_[i] = entry;
+  decision_.candidates[entry.slot] = inputs;
+
+  const float band = 1 + decision_.ask.tie_band;
+  near_ = 1;
+  while (near_ < count_ && kept_[near_].violation <= kept_[0].violation * band &&
+         kept_[near_].total <= kept_[0].total * band) {
+    ++near_;
+  }
+}
+
+// Two of the near-tied are drawn without replacement, each pair alike; the better one is chosen.
+void Search::choose() {
+  std::array<Inputs, Decision::kCandidatesMax> sorted;
+  for (std::size_t i = 0; i < count_; ++i) sorted[i] = decision_.candidates[kept_[i].slot];
+  std::copy_n(sorted.begin(), count_, decision_.candidates.begin());
+  std::size_t chosen = 0;
+  if (near_ > 1) {
+    const std::size_t one = rng_.below(near_);
+    std::size_t other = rng_.below(near_ - 1);
+    if (other >= one) ++other;
+    chosen = std::min(one, other);
+  }
+  decision_.count = static_cast<std::uint8_t>(count_);
+  decision_.near_ties = static_cast<std::uint8_t>(near_);
+  decision_.chosen = static_cast<std::uint8_t>(chosen);
+  decision_.endpoint = kept_[chosen].endpoint;
+  decision_.objective_missed = kept_[chosen].violation > 0;
+}
+
+}  // namespace signalbox::routing
