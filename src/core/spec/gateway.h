@@ -9,6 +9,8 @@
 
 #include "base/describe.h"
 #include "base/time.h"
+#include "core/cache/config.h"
+#include "core/recovery/config.h"
 #include "core/spec/address.h"
 #include "core/spec/field.h"
 
@@ -207,7 +209,9 @@ struct Gateway {
   Sse sse;
   Observe observe;
   Logs logs;
-  bool operator==(const Gateway&) const = default;
+  cache::Config cache;
+  recovery::Config recovery;
+  bool operator==(const Gateway& other) const;
 };
 
 template <typename V>
@@ -228,6 +232,8 @@ void describe(V& v, Gateway& c) {
   v(c.sse, "sse", "Streams.");
   v(c.observe, "observe", "Looking at engines.");
   v(c.logs, "logs", "Log files; they reopen on SIGUSR1.");
+  v(c.cache, "cache", "Knowledge of which engine holds which prompt's beginning.");
+  v(c.recovery, "recovery", "What happens when engines fail.");
 }
 
 }  // namespace signalbox::spec
