@@ -41,7 +41,10 @@ void DecayedQuantile::record(double value, Instant now) {
   }
   newest_ = empty() ? now : std::max(newest_, now);
   if (gain_ > kGainMax) rescale();
-  weights_[buckets_.index(value)] += static_cast<float>(gain_);
+  const std::size_t bucket = buckets_.index(value);
+  first_ = end_ == 0 ? bucket : std::min(first_, bucket);
+  end_ = std::max(end_, bucket + 1);
+  weights_[bucket] += static_cast<float>(gain_);
   total_ += gain_;
   moment_ += gain_ * value;
 }
@@ -64,7 +67,7 @@ double DecayedQuantile::quantile(double q) const {
   const double wanted = std::clamp(q, 0.0, 1.0) * total_;
   double seen = 0;
   std::size_t last = 0;
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
+  for (std::size_t i = first_; i < end_; ++i) {
     if (weights_[i] <= 0) continue;
     last = i;
     seen += static_cast<double>(weights_[i]);

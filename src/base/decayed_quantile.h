@@ -5,6 +5,7 @@
 // more, old ones are never touched. Pure; one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "base/log_buckets.h"
@@ -33,15 +34,13 @@ class DecayedQuantile {
   double quantile(double q) const;
   // Weighted mean of the values themselves, not of their buckets; 0 when empty.
   double mean() const;
-  // Weighted mean of f(value), each value taken as the middle of its bucket; 0 when empty.
+  // Calls f(value, weight) for every bucket with weight, in rising order; the value is the middle
+  // of its bucket. For several statistics in one pass.
   template <typename Function>
-  double expect(Function f) const {
-    if (empty()) return 0;
-    double sum = 0;
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      if (weights_[i] > 0) sum += static_cast<double>(weights_[i]) * f(buckets_.middle(i));
+  void for_each(Function f) const {
+    for (std::size_t i = first_; i < end_; ++i) {
+      if (weights_[i] > 0) f(buckets_.middle(i), static_cast<double>(weights_[i]));
     }
-    return sum / total_;
   }
   // Effective number of samples: the sum of weights, the newest sample weighing 1. The time form
   // is as of the newest sample.
@@ -54,6 +53,8 @@ class DecayedQuantile {
 
   LogBuckets buckets_;
   std::vector<float> weights_;
+  std::size_t first_ = 0;  // buckets outside [first_, end_) have never been used
+  std::size_t end_ = 0;
   double per_sample_;    // half-lives that each sample advances; 0: the time form
   Duration half_life_;   // of the time form
   double gain_ = 1;      // weight of the newest sample

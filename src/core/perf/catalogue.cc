@@ -57,13 +57,14 @@ template <typename Row>
 std::vector<std::string_view> nearest(std::span<const Row> rows, std::string_view wanted,
                                       std::size_t count) {
   wanted = wanted.substr(0, 64);
-  std::vector<std::pair<std::size_t, std::string_view>> ranked;
-  for (const Row& row : rows) ranked.emplace_back(strangeness(wanted, row.name), row.name);
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::vector<std::string_view> names;
+  std::vector<std::pair<std::size_t, std::size_t>> ranked;  // strangeness, place in the table
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ranked.emplace_back(strangeness(wanted, rows[i].name), i);
+  }
+  std::sort(ranked.begin(), ranked.end());
   ranked.resize(std::min(count, ranked.size()));
-  for (const auto& [rank, name] : ranked) names.push_back(name);
+  std::vector<std::string_view> names;
+  for (const auto& [rank, i] : ranked) names.push_back(rows[i].name);
   return names;
 }
 

@@ -11,19 +11,9 @@ namespace signalbox::perf {
 namespace {
 
 constexpr DecayedQuantile::Shape kShape{1, 1 << 21, 3};
+constexpr double kNormal90 = 1.2816;  // 0.9 of a normal distribution lies below
 
 double normal_cdf(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
-
-// Inverse of normal_cdf by bisection; calls are few.
-double normal_quantile(double q) {
-  double low = -8;
-  double high = 8;
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (low + high) / 2;
-    (normal_cdf(middle) < q ? low : high) = middle;
-  }
-  return low;
-}
 
 double square(double x) { return x * x; }
 
@@ -33,6 +23,38 @@ double lognormal_moment(double median, double spread, double power, double cap) 
   if (!std::isfinite(cap)) return full;
   const double z = std::log(cap / median) / spread;
   return full * normal_cdf(z - power * spread) + std::pow(cap, power) * (1 - normal_cdf(z));
+}
+
+// What one level says: moments of min(X, cap), logarithms of quantiles.
+struct Level {
+  double first = 0;
+  double second = 0;
+  double log50 = 0;
+  double log90 = 0;
+};
+
+Level look(const DecayedQuantile& sketch, double cap) {
+  Level level;
+  double total = 0;
+  sketch.for_each([&](double value, double weight) {
+    const double v = std::min(value, cap);
+    total += weight;
+    level.first += weight * v;
+    level.second += weight * v * v;
+  });
+  level.first /= total;
+  level.second /= total;
+  double seen = 0;
+  double p50 = 0;
+  double p90 = 0;
+  sketch.for_each([&](double value, double weight) {
+    if (seen < 0.5 * total) p50 = value;
+    if (seen < 0.9 * total) p90 = value;
+    seen += weight;
+  });
+  level.log50 = std::log(p50);
+  level.log90 = std::log(p90);
+  return level;
 }
 
 double cap_of(std::int64_t max_tokens) {
@@ -73,49 +95,32 @@ void OutputLengths::observe(const LengthKey& key, std::int64_t tokens) {
   }
 }
 
-double OutputLengths::quantile(const LengthKey& key, double q, std::int64_t max_tokens) const {
-  const double z = normal_quantile(std::clamp(q, 1e-4, 1 - 1e-4));
-  double log = std::log(config_.prior_median_tokens) + z * config_.prior_spread;
-  for (int level = 0; level < kLevels; ++level) {
-    const DecayedQuantile* sketch = levels_.peek(key_at(key, level));
-    if (sketch == nullptr || sketch->empty()) continue;
-    const double own = std::log(std::max(1.0, sketch->quantile(q)));
-    log += trust(*sketch) * (own - log);
-  }
-  return std::clamp(std::exp(log), 1.0, cap_of(max_tokens));
-}
-
-OutputLengths::Moments OutputLengths::moments(const LengthKey& key, double cap) const {
-  const double median = config_.prior_median_tokens;
-  const double spread = config_.prior_spread;
-  Moments m{lognormal_moment(median, spread, 1, cap), lognormal_moment(median, spread, 2, cap)};
-  for (int level = 0; level < kLevels; ++level) {
-    const DecayedQuantile* sketch = levels_.peek(key_at(key, level));
-    if (sketch == nullptr || sketch->empty()) continue;
-    const double own = trust(*sketch);
-    m.first += own * (sketch->expect([&](double v) { return std::min(v, cap); }) - m.first);
-    m.second +=
-        own * (sketch->expect([&](double v) { return square(std::min(v, cap)); }) - m.second);
-  }
-  return m;
-}
-
 double OutputLengths::trust(const DecayedQuantile& sketch) const {
   return sketch.weight() / (sketch.weight() + config_.shrink_answers);
 }
 
-double OutputLengths::mean(const LengthKey& key, std::int64_t max_tokens) const {
-  return std::max(1.0, moments(key, cap_of(max_tokens)).first);
-}
-
 OutputLengths::Estimate OutputLengths::estimate(const LengthKey& key,
                                                 std::int64_t max_tokens) const {
-  const Moments m = moments(key, cap_of(max_tokens));
+  const double cap = cap_of(max_tokens);
+  const double median = config_.prior_median_tokens;
+  const double spread = config_.prior_spread;
+  Level all{lognormal_moment(median, spread, 1, cap), lognormal_moment(median, spread, 2, cap),
+            std::log(median), std::log(median) + kNormal90 * spread};
+  for (int level = 0; level < kLevels; ++level) {
+    const DecayedQuantile* sketch = levels_.peek(key_at(key, level));
+    if (sketch == nullptr || sketch->empty()) continue;
+    const Level own = look(*sketch, cap);
+    const double share = trust(*sketch);
+    all.first += share * (own.first - all.first);
+    all.second += share * (own.second - all.second);
+    all.log50 += share * (own.log50 - all.log50);
+    all.log90 += share * (own.log90 - all.log90);
+  }
   Estimate e;
-  e.mean = std::max(1.0, m.first);
-  e.sd = std::sqrt(std::max(0.0, m.second - square(m.first)));
-  e.p50 = quantile(key, 0.5, max_tokens);
-  e.p90 = quantile(key, 0.9, max_tokens);
+  e.mean = std::clamp(all.first, 1.0, cap);
+  e.sd = std::sqrt(std::max(0.0, all.second - square(all.first)));
+  e.p50 = std::clamp(std::exp(all.log50), 1.0, cap);
+  e.p90 = std::clamp(std::exp(all.log90), 1.0, cap);
   return e;
 }
 

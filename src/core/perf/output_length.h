@@ -61,9 +61,6 @@ class OutputLengths {
   };
   Estimate estimate(const LengthKey& key, std::int64_t max_tokens) const;
 
-  // q in [0, 1].
-  double quantile(const LengthKey& key, double q, std::int64_t max_tokens) const;
-  double mean(const LengthKey& key, std::int64_t max_tokens) const;
   std::size_t keys() const { return levels_.size(); }
 
  private:
@@ -77,11 +74,6 @@ class OutputLengths {
   struct Hash {
     std::size_t operator()(const LevelKey& k) const noexcept;
   };
-  struct Moments {
-    double first = 0;
-    double second = 0;
-  };
-  Moments moments(const LengthKey& key, double cap) const;
   double trust(const DecayedQuantile& sketch) const;
   static constexpr int kLevels = 4;  // everything, model, model × route, all three
   static LevelKey key_at(const LengthKey& key, int level);

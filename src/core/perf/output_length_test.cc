@@ -19,10 +19,10 @@ LengthKey key(std::uint32_t tenant, std::uint32_t model, std::uint32_t route) {
 
 TEST(OutputLengths, BeginsWithThePrior) {
   const OutputLengths lengths;
-  EXPECT_NEAR(lengths.quantile(key(1, 1, 1), 0.5, 0), 150, 1);
-  EXPECT_NEAR(lengths.mean(key(1, 1, 1), 0), 150 * std::exp(0.72), 1);
-  EXPECT_LT(lengths.mean(key(1, 1, 1), 100), 100);
-  EXPECT_GT(lengths.mean(key(1, 1, 1), 100), 70);
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 0).p50, 150, 1);
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 0).mean, 150 * std::exp(0.72), 1);
+  EXPECT_LT(lengths.estimate(key(1, 1, 1), 100).mean, 100);
+  EXPECT_GT(lengths.estimate(key(1, 1, 1), 100).mean, 70);
 }
 
 TEST(OutputLengths, LearnsEachCombination) {
@@ -32,9 +32,9 @@ TEST(OutputLengths, LearnsEachCombination) {
     lengths.observe(key(1, 1, 1), static_cast<std::int64_t>(20 * std::exp(0.5 * rng.normal())) + 1);
     lengths.observe(key(2, 1, 1), static_cast<std::int64_t>(800 * std::exp(0.5 * rng.normal())));
   }
-  EXPECT_NEAR(lengths.quantile(key(1, 1, 1), 0.5, 0), 20, 3);
-  EXPECT_NEAR(lengths.quantile(key(2, 1, 1), 0.5, 0), 800, 80);
-  EXPECT_NEAR(lengths.mean(key(2, 1, 1), 0), 800 * std::exp(0.125), 80);
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 0).p50, 20, 3);
+  EXPECT_NEAR(lengths.estimate(key(2, 1, 1), 0).p50, 800, 80);
+  EXPECT_NEAR(lengths.estimate(key(2, 1, 1), 0).mean, 800 * std::exp(0.125), 80);
   EXPECT_NEAR(lengths.estimate(key(2, 1, 1), 0).sd, 480, 120);
   EXPECT_GT(lengths.estimate(key(2, 1, 1), 0).p90, 1300);
 }
@@ -42,17 +42,17 @@ TEST(OutputLengths, LearnsEachCombination) {
 TEST(OutputLengths, BorrowsFromTheWiderLevel) {
   OutputLengths lengths;
   for (int i = 0; i < 500; ++i) lengths.observe(key(1, 1, 1), 1000);
-  EXPECT_NEAR(lengths.quantile(key(9, 1, 1), 0.5, 0), 1000, 100);  // same model and route
-  EXPECT_NEAR(lengths.quantile(key(9, 1, 9), 0.5, 0), 1000, 150);  // same model
+  EXPECT_NEAR(lengths.estimate(key(9, 1, 1), 0).p50, 1000, 100);  // same model and route
+  EXPECT_NEAR(lengths.estimate(key(9, 1, 9), 0).p50, 1000, 150);  // same model
   for (int i = 0; i < 200; ++i) lengths.observe(key(9, 1, 1), 10);
-  EXPECT_LT(lengths.quantile(key(9, 1, 1), 0.5, 0), 20);
+  EXPECT_LT(lengths.estimate(key(9, 1, 1), 0).p50, 20);
 }
 
 TEST(OutputLengths, FollowsAChange) {
   OutputLengths lengths;
   for (int i = 0; i < 3000; ++i) lengths.observe(key(1, 1, 1), 50);
   for (int i = 0; i < 2500; ++i) lengths.observe(key(1, 1, 1), 900);
-  EXPECT_NEAR(lengths.mean(key(1, 1, 1), 0), 880, 60);
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 0).mean, 880, 60);
 }
 
 TEST(OutputLengths, RemembersABoundedNumberOfCombinations) {
@@ -62,7 +62,7 @@ TEST(OutputLengths, RemembersABoundedNumberOfCombinations) {
   for (std::uint32_t i = 1; i <= 10'000; ++i) lengths.observe(key(i, 1, 1), 70);
   EXPECT_EQ(lengths.keys(), 50u);
   // Wide levels are used by all and stay.
-  EXPECT_NEAR(lengths.quantile(key(1, 1, 1), 0.5, 0), 70, 6);
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 0).p50, 70, 6);
 }
 
 RC_GTEST_PROP(OutputLengthsLaw, EstimatesAreOrderedAndCapped, (std::uint64_t seed)) {
