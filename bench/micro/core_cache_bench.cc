@@ -124,7 +124,9 @@ BENCHMARK(insert_known)->Arg(10)->Arg(200);
 void lookup_held_by_all(benchmark::State& state) {
   PrefixIndex index{Config{.index_bytes_max = {1ll << 32}, .chain_nodes_max = 2048}};
   const Nodes nodes = make(1, 200, 0);
-  for (std::uint32_t e = 1; e <= 5000; ++e) index.insert(EndpointId(e), ask(nodes), Residence::Held);
+  for (std::uint32_t e = 1; e <= 5000; ++e) {
+    index.insert(EndpointId(e), ask(nodes), Residence::Held);
+  }
   Match match;
   for (auto _ : state) {
     index.lookup(ask(nodes), match);
@@ -136,7 +138,9 @@ BENCHMARK(lookup_held_by_all);
 void join_held_by_all(benchmark::State& state) {
   PrefixIndex index{Config{.index_bytes_max = {1ll << 32}, .chain_nodes_max = 2048}};
   const Nodes nodes = make(1, 200, 0);
-  for (std::uint32_t e = 1; e <= 5000; ++e) index.insert(EndpointId(e), ask(nodes), Residence::Held);
+  for (std::uint32_t e = 1; e <= 5000; ++e) {
+    index.insert(EndpointId(e), ask(nodes), Residence::Held);
+  }
   for (auto _ : state) {
     state.PauseTiming();
     index.clear(EndpointId(2500));

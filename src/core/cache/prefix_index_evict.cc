@@ -18,7 +18,8 @@ constexpr double kCachedSlackShare = 0.05;
 constexpr double kLoss = 0.95;
 constexpr double kAgreement = 1.002;
 constexpr double kGain = 1.05;
-constexpr double kBelievedFloor = 65536;  // tokens; a quarter of what the engine declares, if it does
+// The least we believe: a quarter of what the engine declares, else this many tokens.
+constexpr double kBelievedFloor = 65536;
 
 void unlink(Pool<Touch>& touches, TouchLinks Touch::*links, TouchList& list, std::uint32_t touch) {
   const TouchLinks at = touches[touch].*links;
@@ -230,7 +231,8 @@ void PrefixIndex::observe_cached(model::EndpointId endpoint, const Query& query,
   } else if (cached > believed + slack) {
     ++counts_.gains_corrected;
     slot->believed *= kGain;
-    const double whole = static_cast<double>(std::max<std::int64_t>(1, lookup(query).prompt_tokens));
+    const auto whole =
+        static_cast<double>(std::max<std::int64_t>(1, lookup(query).prompt_tokens));
     const double bytes = static_cast<double>(query.bytes) * static_cast<double>(cached) / whole;
     std::size_t count = 0;
     while (count < query.chain.size() && static_cast<double>(query.chain[count].bytes) <= bytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many tokens a stretch of content makes: tokens per byte, learnt per model and script from what
-// the engines' usage reports, as an exponentially decayed mean over bytes. Starts from a prior.
+// How many tokens a stretch of content makes: tokens per byte, learnt per model and script from
+// what the engines' usage reports, as an exponentially decayed mean over bytes, from a prior on.
+// Under the core's lock.
 #pragma once
 
 #include <array>

@@ -13,7 +13,8 @@ using model::Script;
 TEST(TokenEstimate, StartsFromAPrior) {
   const TokenEstimate estimate;
   EXPECT_NEAR(static_cast<double>(estimate.tokens(ModelId(1), Script::Latin, 4000)), 1000, 100);
-  EXPECT_GT(estimate.per_byte(ModelId(1), Script::Code), estimate.per_byte(ModelId(1), Script::Latin));
+  EXPECT_GT(estimate.per_byte(ModelId(1), Script::Code),
+            estimate.per_byte(ModelId(1), Script::Latin));
 }
 
 TEST(TokenEstimate, FollowsWhatTheEngineReports) {
@@ -29,7 +30,8 @@ TEST(TokenEstimate, KeepsModelsAndScriptsApart) {
   const double before = estimate.per_byte(ModelId(2), Script::Latin);
   for (int i = 0; i < 100; ++i) estimate.observe(ModelId(1), Script::Latin, 4000, 4000);
   EXPECT_EQ(estimate.per_byte(ModelId(2), Script::Latin), before);
-  EXPECT_EQ(estimate.per_byte(ModelId(1), Script::Cjk), TokenEstimate().per_byte(ModelId(1), Script::Cjk));
+  EXPECT_EQ(estimate.per_byte(ModelId(1), Script::Cjk),
+            TokenEstimate().per_byte(ModelId(1), Script::Cjk));
 }
 
 TEST(TokenEstimate, LearnsNothingFromImagesAndEmptyPrompts) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The books: every request ends in exactly one outcome, and every second of an endpoint that is paid
-// for belongs to a request or is idle. Under the core's lock. Keeps INV-1 (arrived = ended +
+// The books: every request ends in exactly one outcome, and every second of an endpoint that is
+// paid for belongs to a request or is idle. Under the core's lock. Keeps INV-1 (arrived = ended +
 // in flight) and INV-4 (Σ requests = Σ tenants = Σ models = Σ pools = Σ endpoints; with what is
 // open and idle = elapsed × price, exactly).
 #pragma once

@@ -3,8 +3,8 @@
 // O(1) work per start and end: the meter keeps how much one unit of weight has earned so far, and
 // a request's share is its weight times what was earned while it ran.
 //
-// Exact: at every instant, shares handed out + open() + idle() = elapsed time, and = the integral of
-// the price, rounded down to nanodollars. Fractions are carried from share to share, so each share
+// Exact: at every instant, shares handed out + open() + idle() = elapsed time, and = the integral
+// of the price, rounded down to nanodollars. Fractions are carried from share to share, so each share
 // is within a unit of the true one; the last request to leave takes what is open.
 #pragma once
 

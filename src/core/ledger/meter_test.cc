@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: shares are fair, and with what is open and idle they are exact. Method: small cases by hand,
-// and random histories against a split in floating point.
+// Goal: shares are fair, and with what is open and idle they are exact. Method: small cases by
+// hand, and random histories against a split in floating point.
 #include "core/ledger/meter.h"
 
 #include <gtest/gtest.h>

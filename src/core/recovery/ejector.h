@@ -66,7 +66,8 @@ class Ejector {
   double failure_risk(model::EndpointId endpoint, Instant now) const;
   // For a pool of which nobody accepts: the one with the fewest failures, then whose last one is
   // oldest. Failing raises its count, so the least bad takes turns. 0: none but the excluded.
-  model::EndpointId least_bad(model::PoolId pool, std::span<const model::EndpointId> excluded) const;
+  model::EndpointId least_bad(model::PoolId pool,
+                              std::span<const model::EndpointId> excluded) const;
   // Endpoints whose accepts() may have changed since the last call, each once, in order of change.
   std::vector<model::EndpointId> take_changes();
 
