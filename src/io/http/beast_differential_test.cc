@@ -5,8 +5,9 @@
 // what Beast takes (we are stricter); what we take, Beast must read equally, except for the empty
 // line before a request (RFC 9112 section 2.2), which Beast does not skip. Trailers, which we drop
 // and Beast adds to the fields, are left out of the comparison; so is an empty reason, for which
-// Beast gives the usual one, and Proxy-Connection, which Beast obeys and no RFC defines. We may close
-// where Beast keeps the connection ("close" wins over "keep-alive" in HTTP/1.0), never the reverse.
+// Beast gives the usual one, and Proxy-Connection, which Beast obeys and no RFC defines. We may
+// close where Beast keeps the connection ("close" wins over "keep-alive" in HTTP/1.0), never the
+// reverse.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -51,7 +52,9 @@ std::optional<Message> read_with_beast(std::string_view bytes) {
   boost::system::error_code error;
   Message out;
   auto keep_fields = [&] {  // before trailers, which Beast adds and we drop
-    for (const auto& f : parser.get()) out.fields.emplace_back(text(f.name_string()), text(f.value()));
+    for (const auto& f : parser.get()) {
+      out.fields.emplace_back(text(f.name_string()), text(f.value()));
+    }
     parser.eager(true);
   };
   while (!parser.is_done()) {
@@ -166,7 +169,8 @@ rc::Gen<std::string> framed_bodies() {
 
 std::string draw_request() {
   const std::string start = *one_of(
-      "GET / HTTP/1.1\r\n", "POST /v1/chat/completions HTTP/1.1\r\n", "DELETE /a?b=%20 HTTP/1.1\r\n",
+      "GET / HTTP/1.1\r\n", "POST /v1/chat/completions HTTP/1.1\r\n",
+      "DELETE /a?b=%20 HTTP/1.1\r\n",
       "GET http://a/x HTTP/1.1\r\n", "OPTIONS * HTTP/1.1\r\n", "PUT / HTTP/1.0\r\n",
       "BREW /pot HTTP/1.1\r\n");
   return *one_of("", "", "", "\r\n") + start + "Host: a\r\n" + *field_lines() + *framed_bodies() +

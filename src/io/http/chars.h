@@ -17,6 +17,7 @@ enum CharClass : std::uint8_t {
   kUpper = 16,   // characters of a method: A-Z, "-" and "_"
   kText = 32,    // field value: visible, space, tab, and bytes >= 0x80 (obs-text)
   kHex = 64,
+  kPlain = 128,  // kTarget without "%", "." and "?": a path of these means what it says
 };
 
 namespace detail {
@@ -28,12 +29,13 @@ constexpr std::array<std::uint8_t, 256> make_char_table() {
       entry = static_cast<std::uint8_t>(entry | bits);
     }
   };
-  mark("ABCDEFGHIJKLMNOPQRSTUVWXYZ", kToken | kTarget | kHost | kUpper);
-  mark("abcdefghijklmnopqrstuvwxyz", kToken | kTarget | kHost);
-  mark("0123456789", kToken | kTarget | kHost | kDigit | kHex);
+  mark("ABCDEFGHIJKLMNOPQRSTUVWXYZ", kToken | kTarget | kHost | kUpper | kPlain);
+  mark("abcdefghijklmnopqrstuvwxyz", kToken | kTarget | kHost | kPlain);
+  mark("0123456789", kToken | kTarget | kHost | kDigit | kHex | kPlain);
   mark("abcdefABCDEF", kHex);
   mark("!#$%&'*+-.^_`|~", kToken);
   mark("-._~!$&'()*+,;=:@/?%[]", kTarget);
+  mark("-_~!$&'()*+,;=:@/[]", kPlain);
   mark("-._", kHost);
   mark("-_", kUpper);
   for (unsigned c = 0; c < 256; ++c) {
@@ -67,6 +69,7 @@ constexpr int hex_value(char c) {
 
 // Equal when the case of ASCII letters is ignored.
 constexpr bool equals_ignoring_case(std::string_view a, std::string_view b) {
+  if (a == b) return true;
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (lower(a[i]) != lower(b[i])) return false;

@@ -112,16 +112,28 @@ std::uint64_t load8(const char* p) {
   return v;
 }
 
+std::uint32_t load4(const char* p) {
+  std::uint32_t v;
+  std::memcpy(&v, p, 4);
+  return v;
+}
+
 // `known` is a listed name: lower-case letters and "-". Setting bit 0x20 maps the two cases of a
-// letter to it, and of the characters that a name may hold only "-" to "-".
+// letter to it, and to "-" only itself and CR, which no name holds. So equality also shows that
+// all of `name` are token characters.
 bool same_name(const char* name, std::string_view known) {
   constexpr std::uint64_t kCase = 0x2020202020202020ULL;
   const std::size_t size = known.size();
-  if (size < 8) {
+  if (size < 4) {
     for (std::size_t i = 0; i < size; ++i) {
       if (lower(name[i]) != known[i]) return false;
     }
     return true;
+  }
+  if (size < 8) {
+    constexpr std::uint32_t kCase4 = 0x20202020U;
+    return (load4(name) | kCase4) == load4(known.data()) &&
+           (load4(name + size - 4) | kCase4) == load4(known.data() + size - 4);
   }
   for (std::size_t i = 0; i + 8 < size; i += 8) {
     if ((load8(name + i) | kCase) != load8(known.data() + i)) return false;

@@ -53,7 +53,7 @@ enum class FieldName : std::uint8_t {
 
 inline constexpr std::size_t kFieldNames = static_cast<std::size_t>(FieldName::kCount);
 
-// Case is ignored. Other when the name is not listed. `name` holds token characters only.
+// Case is ignored. Other when the name is not listed. `name` holds no CR.
 FieldName field_name(std::string_view name);
 
 // Lower case, as HTTP/2 and most servers write it; empty for Other.

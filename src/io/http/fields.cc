@@ -2,6 +2,8 @@
 // Lookup and storage of the fields of a head.
 #include "io/http/fields.h"
 
+#include <algorithm>
+
 #include "io/http/chars.h"
 
 namespace signalbox::http {
@@ -30,7 +32,7 @@ void Fields::clear() {
 
 void Fields::add(FieldName id, std::size_t name, std::size_t name_size, std::size_t value,
                  std::size_t value_size) {
-  if (slots_.capacity() == 0) slots_.reserve(16);
+  if (slots_.size() == slots_.capacity()) slots_.reserve(std::max<std::size_t>(16, 2 * size()));
   slots_.push_back({static_cast<std::uint32_t>(name), static_cast<std::uint32_t>(value),
                     static_cast<std::uint32_t>(value_size), static_cast<std::uint16_t>(name_size),
                     id});

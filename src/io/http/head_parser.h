@@ -28,7 +28,8 @@ enum class Progress {
 
 namespace detail {
 
-// Cuts a growing buffer into lines that end in CRLF and hold no other control than tab.
+// Cuts a growing buffer into lines that end in CRLF and hold no other control than tab. Its steps
+// are inline in head_lines.h, for the parsers alone.
 class LineCutter {
  public:
   enum class Cut { NeedMore, Line, Bad };
@@ -40,10 +41,12 @@ class LineCutter {
   std::size_t line_start() const { return line_start_; }
 
  private:
+  Cut stopped(char found, Reject& reject) const;
   Cut out_of_room(Reject& reject) const;
 
   std::size_t line_start_ = 0;
   std::size_t scanned_ = 0;  // no line end before this
+  std::size_t room_ = 0;     // the current line and its CRLF end at or before this
   std::size_t head_max_ = 0;
   std::size_t line_max_ = 0;
 };
@@ -56,11 +59,6 @@ struct FieldFacts {
   bool keep_alive = false;
   bool nominates_fields = false;
 };
-
-// Reads one field line into `fields`, and into `facts` what concerns framing.
-// Gives the field, or sets `reject` and gives nullopt.
-std::optional<Field> read_field(std::string_view buffer, Span line, int minor_version,
-                                Fields& fields, FieldFacts& facts, Reject& reject);
 
 }  // namespace detail
 
@@ -86,7 +84,7 @@ class RequestParser {
  private:
   bool read_line(std::string_view buffer, Span line);
   bool read_request_line(std::string_view buffer, Span line);
-  bool check_field(const Field& field);
+  bool check_field(FieldName id, std::string_view value);
   bool finish(std::string_view buffer);
   bool fail(int status, std::string_view reason);
 

@@ -193,8 +193,8 @@ std::vector<Class> response_classes() {
       {"interim first", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
        0},
       {"204", "HTTP/1.1 204 No Content\r\n\r\n", 0},
-      {"304 with the length of what it spares", "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-       0},
+      {"304 with the length of what it spares",
+       "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", 0},
 
       {"LF-only head", "HTTP/1.1 200 OK\nContent-Length: 0\n\n", 400},
       {"leading-space first header", "HTTP/1.1 200 OK\r\n Content-Length: 0\r\n\r\n", 400},

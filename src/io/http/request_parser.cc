@@ -2,7 +2,7 @@
 // Reads request heads.
 #include <cstring>
 
-#include "io/http/head_parser.h"
+#include "io/http/head_lines.h"
 
 namespace signalbox::http {
 namespace {
@@ -48,6 +48,30 @@ bool RequestParser::fail(int status, std::string_view reason) {
   return false;
 }
 
+// False when parsing is over, for good or ill.
+inline bool RequestParser::read_line(std::string_view buffer, Span line) {
+  if (!has_request_line_) {
+    if (line.size != 0) return read_request_line(buffer, line);
+    if (skipped_line_) return fail(400, "Empty lines stand where a request line should.");
+    return skipped_line_ = true;
+  }
+  if (line.size == 0) {
+    if (finish(buffer)) progress_ = Progress::Complete;
+    return false;
+  }
+  if (head_.fields.size() >= static_cast<std::size_t>(limits_.fields_max)) {
+    return fail(431, "The message head has too many fields.");
+  }
+  FieldName id;
+  std::string_view value;
+  if (!detail::read_field(buffer, line, head_.minor_version, head_.fields, facts_, id, value,
+                          reject_)) {
+    progress_ = Progress::Error;
+    return false;
+  }
+  return (id != FieldName::Host && id != FieldName::Expect) || check_field(id, value);
+}
+
 Progress RequestParser::parse(std::string_view buffer) {
   if (progress_ == Progress::Complete) head_.rebase(buffer.data());
   if (progress_ != Progress::NeedMore) return progress_;
@@ -72,29 +96,6 @@ Progress RequestParser::parse(std::string_view buffer) {
     }
     if (!read_line(buffer, line)) return progress_;
   }
-}
-
-// False when parsing is over, for good or ill.
-bool RequestParser::read_line(std::string_view buffer, Span line) {
-  if (!has_request_line_) {
-    if (line.size != 0) return read_request_line(buffer, line);
-    if (skipped_line_) return fail(400, "Empty lines stand where a request line should.");
-    return skipped_line_ = true;
-  }
-  if (line.size == 0) {
-    if (finish(buffer)) progress_ = Progress::Complete;
-    return false;
-  }
-  if (head_.fields.size() >= static_cast<std::size_t>(limits_.fields_max)) {
-    return fail(431, "The message head has too many fields.");
-  }
-  const auto field = detail::read_field(buffer, line, head_.minor_version, head_.fields, facts_,
-                                        reject_);
-  if (!field) {
-    progress_ = Progress::Error;
-    return false;
-  }
-  return check_field(*field);
 }
 
 bool RequestParser::read_request_line(std::string_view buffer, Span line) {
@@ -129,13 +130,14 @@ bool RequestParser::read_request_line(std::string_view buffer, Span line) {
   return has_request_line_ = true;
 }
 
-bool RequestParser::check_field(const Field& field) {
-  if (field.id == FieldName::Host) {
+// Host or Expect.
+bool RequestParser::check_field(FieldName id, std::string_view value) {
+  if (id == FieldName::Host) {
     if (has_host_) return fail(400, "The request has more than one Host.");
-    if (!is_host(field.value)) return fail(400, "Host is no host name with an optional port.");
+    if (!is_host(value)) return fail(400, "Host is no host name with an optional port.");
     has_host_ = true;
-  } else if (field.id == FieldName::Expect) {
-    if (!equals_ignoring_case(field.value, "100-continue")) {
+  } else {
+    if (!equals_ignoring_case(value, "100-continue")) {
       return fail(417, "The only expectation met here is \"100-continue\".");
     }
     head_.expect_continue = head_.minor_version == 1;
@@ -145,7 +147,7 @@ bool RequestParser::check_field(const Field& field) {
 
 bool RequestParser::finish(std::string_view buffer) {
   if (!has_host_ && head_.minor_version == 1) return fail(400, "The request has no Host.");
-  const auto target = parse_target(head_.method, head_.target(), head_.host());
+  const auto target = detail::split_target(head_.method, head_.target(), head_.host());
   if (!target) return fail(target.error().status, target.error().reason);
   head_.form = target->form;
   // An absolute URL without a path has the path "/", which is nowhere in the buffer.

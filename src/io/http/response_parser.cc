@@ -2,7 +2,7 @@
 // Reads response heads. The engine that sends them is no more trusted than a client.
 #include <cstring>
 
-#include "io/http/head_parser.h"
+#include "io/http/head_lines.h"
 
 namespace signalbox::http {
 
@@ -42,6 +42,23 @@ bool ResponseParser::fail(std::string_view reason) {
   return false;
 }
 
+// False when parsing is over, for good or ill.
+inline bool ResponseParser::read_line(std::string_view buffer, Span line) {
+  if (!has_status_line_) return read_status_line(buffer, line);
+  if (line.size == 0) {
+    if (finish()) progress_ = Progress::Complete;
+    return false;
+  }
+  if (head_.fields.size() >= static_cast<std::size_t>(limits_.fields_max)) {
+    return fail("The response head has too many fields.");
+  }
+  FieldName id;
+  std::string_view value;
+  return detail::read_field(buffer, line, head_.minor_version, head_.fields, facts_, id, value,
+                            reject_) ||
+         fail(reject_.reason);
+}
+
 Progress ResponseParser::parse(std::string_view buffer) {
   if (progress_ == Progress::Complete) head_.rebase(buffer.data());
   if (progress_ != Progress::NeedMore) return progress_;
@@ -64,21 +81,6 @@ Progress ResponseParser::parse(std::string_view buffer) {
     }
     if (!read_line(buffer, line)) return progress_;
   }
-}
-
-// False when parsing is over, for good or ill.
-bool ResponseParser::read_line(std::string_view buffer, Span line) {
-  if (!has_status_line_) return read_status_line(buffer, line);
-  if (line.size == 0) {
-    if (finish()) progress_ = Progress::Complete;
-    return false;
-  }
-  if (head_.fields.size() >= static_cast<std::size_t>(limits_.fields_max)) {
-    return fail("The response head has too many fields.");
-  }
-  const auto field = detail::read_field(buffer, line, head_.minor_version, head_.fields, facts_,
-                                        reject_);
-  return field ? true : fail(reject_.reason);
 }
 
 // HTTP/1.x SP 3DIGIT SP [ reason ]

@@ -45,9 +45,6 @@ bool is_dot_segment(std::string_view segment) {
 }
 
 bool has_dot_segment(std::string_view path) {
-  if (path.find("/.") == std::string_view::npos && path.find('%') == std::string_view::npos) {
-    return false;
-  }
   while (!path.empty()) {
     path.remove_prefix(1);  // the slash
     const std::size_t end = path.find('/');
@@ -59,17 +56,10 @@ bool has_dot_segment(std::string_view path) {
 }
 
 tl::expected<Target, Reject> split_path(Target::Form form, std::string_view text) {
-  Target t;
-  t.form = form;
-  const std::size_t mark = text.find('?');
-  t.path = text.substr(0, mark);
-  if (mark != std::string_view::npos) t.query = text.substr(mark + 1);
+  const std::size_t mark = std::min(text.find('?'), text.size());
+  Target t{form, text.substr(0, mark), text.substr(std::min(mark + 1, text.size()))};
   if (!escapes_are_whole(text)) {
     return refuse(400, "The request target holds a broken percent-escape.");
-  }
-  if (t.path.empty()) {
-    t.path = "/";
-    return t;
   }
   if (t.path.size() > 1 && t.path[1] == '/') {
     return refuse(400, "The path of the request target begins with \"//\".");
@@ -77,6 +67,7 @@ tl::expected<Target, Reject> split_path(Target::Form form, std::string_view text
   if (has_dot_segment(t.path)) {
     return refuse(400, "The path of the request target holds a \".\" or \"..\" segment.");
   }
+  if (t.path.empty()) t.path = "/";
   return t;
 }
 
@@ -178,17 +169,25 @@ Method method_of(std::string_view text) {
 
 tl::expected<Target, Reject> parse_target(Method method, std::string_view target,
                                           std::string_view host) {
-  if (method == Method::Connect) {
-    return refuse(501, "CONNECT is not offered here.");
-  }
   if (target.empty() || !all(kTarget, target)) {
     return refuse(400, "The request target is empty or holds a character that a URL may not.");
+  }
+  return detail::split_target(method, target, host);
+}
+
+tl::expected<Target, Reject> detail::split_target(Method method, std::string_view target,
+                                                  std::string_view host) {
+  if (method == Method::Connect) {
+    return refuse(501, "CONNECT is not offered here.");
   }
   if (target == "*") {
     if (method != Method::Options) {
       return refuse(400, "The request target \"*\" belongs to OPTIONS alone.");
     }
     return Target{Target::Form::Asterisk, target, {}};
+  }
+  if (target[0] == '/' && all(kPlain, target) && !target.starts_with("//")) {
+    return Target{Target::Form::Origin, target, {}};
   }
   if (target[0] == '/') return split_path(Target::Form::Origin, target);
   return parse_absolute(target, host);

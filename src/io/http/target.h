@@ -34,6 +34,12 @@ struct Target {
 tl::expected<Target, Reject> parse_target(Method method, std::string_view target,
                                           std::string_view host);
 
+namespace detail {
+// The same for a target that is known to hold URL characters alone, and at least one.
+tl::expected<Target, Reject> split_target(Method method, std::string_view target,
+                                          std::string_view host);
+}  // namespace detail
+
 // A Host value: name, IPv4 or bracketed IPv6 address, then optionally ":" and a port of 0-65535.
 // No user information, no blanks, no escapes, no list.
 bool is_host(std::string_view value);

@@ -18,7 +18,8 @@ TEST(Target, SplitsPathAndQueryAtTheFirstQuestionMark) {
 }
 
 TEST(Target, TakesDotsThatAreNoSegments) {
-  for (const char* path : {"/.well-known/x", "/a..b/...", "/v1/models/qwen2.5", "/a/.b", "/%2e%2e%2e"}) {
+  for (const char* path : {"/.well-known/x", "/a..b/...", "/v1/models/qwen2.5", "/a/.b",
+                           "/%2e%2e%2e"}) {
     EXPECT_TRUE(parse_target(Method::Get, path, "h")) << path;
   }
 }
@@ -26,7 +27,8 @@ TEST(Target, TakesDotsThatAreNoSegments) {
 TEST(Target, RefusesWhatTwoReadersCouldUnderstandDifferently) {
   for (const char* target :
        {"/..", "/.", "/a/./b", "/a/..", "/a/%2e", "/%2E%2e/", "/.%2e", "//a", "", "a", "/%", "/%0",
-        "/%g0", "/a?%zz", "http:/a", "http:///a", "http://h:80/", "http://u:p@h/", "*", "/\"", "/{"}) {
+        "/%g0", "/a?%zz", "http:/a", "http:///a", "http://h:80/", "http://u:p@h/", "*", "/\"",
+        "/{"}) {
     EXPECT_FALSE(parse_target(Method::Get, target, "h")) << target;
   }
 }

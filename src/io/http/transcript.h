@@ -19,7 +19,8 @@
 namespace signalbox::http::transcript {
 
 // Pieces of the given sizes, the last size repeated; one piece when there are no sizes.
-inline std::vector<std::string> pieces(std::string_view bytes, const std::vector<std::size_t>& sizes) {
+inline std::vector<std::string> pieces(std::string_view bytes,
+                                       const std::vector<std::size_t>& sizes) {
   std::vector<std::string> out;
   for (std::size_t i = 0; !bytes.empty(); ++i) {
     std::size_t size = bytes.size();
