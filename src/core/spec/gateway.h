@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "core/cache/config.h"
 #include "core/recovery/config.h"
+#include "core/routing/config.h"
 #include "core/spec/address.h"
 #include "core/spec/field.h"
 
@@ -211,6 +212,7 @@ struct Gateway {
   Logs logs;
   cache::Config cache;
   recovery::Config recovery;
+  routing::Config routing;
   bool operator==(const Gateway& other) const;
 };
 
@@ -234,6 +236,7 @@ void describe(V& v, Gateway& c) {
   v(c.logs, "logs", "Log files; they reopen on SIGUSR1.");
   v(c.cache, "cache", "Knowledge of which engine holds which prompt's beginning.");
   v(c.recovery, "recovery", "What happens when engines fail.");
+  v(c.routing, "routing", "Where requests go.");
 }
 
 }  // namespace signalbox::spec

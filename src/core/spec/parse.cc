@@ -163,8 +163,8 @@ class Parser {
 
   template <typename Resource>
   static void sort(std::vector<Resource>& list) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Resource& a, const Resource& b) { return a.name < b.name; });
+    std::sort(list.begin(), list.end(),
+              [](const Resource& a, const Resource& b) { return a.name < b.name; });
   }
 
   Report& report_;

@@ -43,14 +43,15 @@ const Place& Report::place_of(std::string_view path) const {
 
 Error Report::error() const {
   CHECK(!clean());
-  std::vector<const Problem*> sorted;
-  for (const Problem& problem : problems_) sorted.push_back(&problem);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem* a, const Problem* b) {
-    return std::tie(a->place.file, a->place.line, a->place.column) <
-           std::tie(b->place.file, b->place.line, b->place.column);
+  std::vector<std::size_t> order(problems_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+    const Place& x = problems_[a].place;
+    const Place& y = problems_[b].place;
+    return std::tie(x.file, x.line, x.column, a) < std::tie(y.file, y.line, y.column, b);
   });
   std::string text;
-  for (const Problem* problem : sorted) text += (text.empty() ? "" : "\n") + to_string(*problem);
+  for (const std::size_t i : order) text += (text.empty() ? "" : "\n") + to_string(problems_[i]);
   if (omitted_ > 0) text += "\nand " + std::to_string(omitted_) + " more.";
   return invalid(std::move(text));
 }
