@@ -19,7 +19,9 @@ constexpr double kOthers = 0.3;           // relative error of the work of other
 constexpr double kDriftRate = 1.0 / 16;   // of the moving mean of signs
 constexpr double kDrift = 0.7;            // four deviations of that mean under mere noise
 constexpr double kDriftHaste = 20;        // how much faster evidence fades while drifting
+constexpr double kInformationMax = 1e6;   // what one observation may tell of the factors: 0.1 %
 constexpr double kForgetMax = 0.3;        // share of the evidence that one observation may displace
+constexpr double kRecentRate = 1.0 / 16;  // of the means that tell a pool's present from its past
 constexpr double kHistoryRate = 1.0 / 2000;
 constexpr std::uint64_t kHistoryFrom = 50;
 
@@ -44,39 +46,37 @@ double square(double x) { return x * x; }
 // to the same side.
 double haste(double signs) { return std::abs(signs) > kDrift ? kDriftHaste : 1; }
 
-double lighter(const Coefficients& k, double batch, double kv) {
-  return k.step(batch, kv) - k.d;  // what e and f add to a step
-}
-
 }  // namespace
 
 Calibrator::Calibrator(Prior prior, CalibratorConfig config)
     : prior_(std::move(prior)), config_(config), endpoints_(config.endpoints) {
-  prepare(prefill_, {linear(prior_.sigma.fixed), linear(prior_.sigma.prefill)});
-  prepare(decode_, {linear(prior_.sigma.decode)});
+  prepare();
   publish();
 }
 
-// The prior of the tied factors is independent; split, the pair shares its factor's deviation and
-// each part has split_share of it on its own.
-template <std::size_t N>
-void Calibrator::prepare(Block<N>& block, const std::array<double, N - 1>& sigma) {
-  for (std::size_t i = 0; i < N - 1; ++i) block.tied_precision[i][i] = 1 / square(sigma[i]);
-  const double shared = square(sigma[N - 2]);
-  const double own = square(sigma[N - 2] * config_.split_share);
-  Matrix<N> covariance{};
-  if constexpr (N == 3) covariance[0][0] = square(sigma[0]);
-  covariance[N - 2][N - 2] = covariance[N - 1][N - 1] = shared + own;
-  covariance[N - 2][N - 1] = covariance[N - 1][N - 2] = shared;
-  block.split_precision = inverse(covariance);
-  block.others_precision = block.tied_precision[0][0];
-  block.split_deviation = std::sqrt(own);
-  block.noise = config_.noise_initial;
-  refresh(block);
+// Factors of one group share its variance; where they may part, each has its own beside.
+void Calibrator::prepare() {
+  const double fixed = square(linear(prior_.sigma.fixed));
+  const double shared = square(linear(prior_.sigma.prefill));
+  const double own = shared * square(prior_.split_share);
+  prefill_.priors[0] = {{{fixed, 0, 0}, {0, shared, shared}, {0, shared, shared}}};
+  prefill_.priors[1] = {{{fixed, 0, 0}, {0, shared + own, shared}, {0, shared, shared + own}}};
+  prefill_.own_deviation = std::sqrt(own);
+  prefill_.others_precision = 1 / fixed;
+  const double s = square(linear(prior_.sigma.decode));
+  const double t = s + s * square(prior_.split_share);
+  decode_.priors[0] = {{{s, s, s}, {s, s, s}, {s, s, s}}};
+  decode_.priors[1] = {{{t, s, s}, {s, t, t}, {s, t, t}}};
+  decode_.priors[2] = {{{t, s, s}, {s, t, s}, {s, s, t}}};
+  decode_.own_deviation = std::sqrt(t - s);
+  decode_.others_precision = 1 / s;
+  for (Block* block : {&prefill_, &decode_}) {
+    block->noise = config_.noise_initial;
+    refresh(*block);
+  }
 }
 
-template <std::size_t N>
-bool Calibrator::hears(Block<N>& block, Witness witness, Instant now) const {
+bool Calibrator::hears(Block& block, Witness witness, Instant now) const {
   const auto rank = static_cast<std::size_t>(witness);
   for (std::size_t better = 0; better < rank; ++better) {
     if (block.has_heard[better] && now - block.heard[better] < config_.witness_hold) return false;
@@ -88,8 +88,7 @@ bool Calibrator::hears(Block<N>& block, Witness witness, Instant now) const {
 
 // The scatter is a median of differences between successive residuals, so that neither a common
 // error of the prediction nor a few outliers count as scatter. It moves by a fixed step towards it.
-template <std::size_t N>
-void Calibrator::measure_noise(Block<N>& block, double residual) const {
+void Calibrator::measure_noise(Block& block, double residual) const {
   const double difference = std::abs(residual - block.last_residual) / std::numbers::sqrt2;
   block.last_residual = residual;
   const bool above = difference > kMedianOfNormal * block.noise;
@@ -98,8 +97,7 @@ void Calibrator::measure_noise(Block<N>& block, double residual) const {
 }
 
 // The weight of an equation: 1/variance, less for outliers. Also measures the scatter.
-template <std::size_t N>
-double Calibrator::weigh(Block<N>& block, const Equation<N>& q, double predicted) const {
+double Calibrator::weigh(Block& block, const Equation& q, double predicted) const {
   // While the prior is far too fast, the scatter belongs to what is seen, not what is predicted.
   const double level = std::max(predicted, q.y / 2);
   const double scale = square(level * q.quality) / q.samples;
@@ -110,12 +108,12 @@ double Calibrator::weigh(Block<N>& block, const Equation<N>& q, double predicted
   const double deviations = std::abs(residual) / std::sqrt(variance + ignorance);
   // What all observations lately deviate towards is no outlier.
   const double limit = config_.outlier_deviations * haste(block.signs);
-  return std::min(1.0, limit / std::max(deviations, 1e-9)) / variance;
+  const double weight = std::min(1.0, limit / std::max(deviations, 1e-9)) / variance;
+  return std::min(weight, kInformationMax / square(q.x[0] + q.x[1] + q.x[2]));
 }
 
-template <std::size_t N>
-void Calibrator::learn(Block<N>& block, const Equation<N>& q) {
-  const double predicted = dot(q.x, block.belief.mean);
+void Calibrator::learn(Block& block, const Equation& q) {
+  const double predicted = expected(block, q.x);
   const double weight = weigh(block, q, predicted);
   const double sign = q.y > predicted ? 1 : -1;
   block.signs += kDriftRate * (sign - block.signs);
@@ -125,37 +123,53 @@ void Calibrator::learn(Block<N>& block, const Equation<N>& q) {
   block.evidence.add(q.x, q.y, weight, std::min(rate, kForgetMax));
   ++block.count;
   refresh(block);
-  const double log = std::log(bounded(block, N - 2));
-  if (block.count <= kHistoryFrom) block.history_log = log;
+  const double now = expected(block, q.x);
+  const double log = std::log(now / (q.x[0] + q.x[1] + q.x[2]));
+  block.recent_log += kRecentRate * (log - block.recent_log);
+  if (block.count <= kHistoryFrom) block.history_log = block.recent_log;
   block.history_log += kHistoryRate * (log - block.history_log);
   publish();
 }
 
-template <std::size_t N>
-void Calibrator::refresh(Block<N>& block) const {
-  const auto info = pair_information(block.evidence, block.others_precision);
-  // Hysteresis: once split, twice the condition number is borne.
-  const double limit = config_.condition_max * (block.split ? 2 : 1);
-  const bool telling = info.weak * square(block.split_deviation) > 1;
-  block.split = telling && info.strong < limit * info.weak;
-  const auto one = solve(tied(block.evidence), block.tied_precision);
-  block.factor = one.mean[N - 2];
-  if (block.split) {
-    block.belief = solve(block.evidence, block.split_precision);
-    return;
-  }
-  for (std::size_t i = 0; i < N; ++i) {
-    const std::size_t ti = std::min(i, N - 2);
-    block.belief.mean[i] = one.mean[ti];
-    for (std::size_t j = 0; j < N; ++j) {
-      block.belief.covariance[i][j] = one.covariance[ti][std::min(j, N - 2)];
-    }
-  }
+// Hysteresis: once parted, twice the condition number is borne.
+bool Calibrator::tells(const Block& block, PairInformation info, bool already) const {
+  const double limit = config_.condition_max * (already ? 2 : 1);
+  return info.weak * square(block.own_deviation) > 1 && info.strong < limit * info.weak;
 }
 
-template <std::size_t N>
-double Calibrator::bounded(const Block<N>& block, std::size_t i) const {
+int Calibrator::level_of(const Block& block) const {
+  const Evidence& e = block.evidence;
+  const auto last_two = pair_information(e, 1, 2, 0, block.others_precision);
+  if (&block == &prefill_) return tells(block, last_two, block.level > 0) ? 1 : 0;
+  const auto& S = e.S;
+  const auto first = pair_information(S[0][0], S[0][1] + S[0][2],
+                                      S[1][1] + 2 * S[1][2] + S[2][2]);
+  if (!tells(block, first, block.level > 0)) return 0;
+  return tells(block, last_two, block.level > 1) ? 2 : 1;
+}
+
+void Calibrator::refresh(Block& block) const {
+  // Rounding could only break this on evidence beyond all physics; then the prior starts anew.
+  if (!std::isfinite(dot(block.evidence.r, times(block.evidence.S, block.evidence.r)))) {
+    block.evidence = {};
+  }
+  block.level = level_of(block);
+  block.belief = solve(block.evidence, block.priors[0]);
+  block.factor = block.belief.mean[2];
+  if (block.level == 0) return;
+  block.belief = solve(block.evidence, block.priors[static_cast<std::size_t>(block.level)]);
+}
+
+double Calibrator::bounded(const Block& block, std::size_t i) const {
   return std::clamp(block.belief.mean[i], 1 / config_.factor_max, config_.factor_max);
+}
+
+double Calibrator::expected(const Block& block, const Vector3& x) const {
+  return x[0] * bounded(block, 0) + x[1] * bounded(block, 1) + x[2] * bounded(block, 2);
+}
+
+double Calibrator::whole(const Block& block) const {
+  return std::clamp(block.factor, 1 / config_.factor_max, config_.factor_max);
 }
 
 void Calibrator::publish() {
@@ -167,8 +181,8 @@ void Calibrator::publish() {
   pool_.d = k.d * bounded(decode_, 0);
   pool_.e1 = k.e1 * bounded(decode_, 1);
   pool_.e2 = k.e2 * bounded(decode_, 1);
-  pool_.f = k.f * bounded(decode_, 1);
-  const auto deviation = [&](const auto& block, std::size_t i) {
+  pool_.f = k.f * bounded(decode_, 2);
+  const auto deviation = [&](const Block& block, std::size_t i) {
     const double known = std::sqrt(std::max(0.0, block.belief.covariance[i][i]));
     return std::hypot(logarithmic(known / bounded(block, i)), block.noise);
   };
@@ -182,7 +196,7 @@ bool Calibrator::observe(const PrefillEvidence& e, Instant now) {
                     usable(e.decoding) && usable(e.decoding_kv);
   if (!sane || !hears(prefill_, e.witness, now)) return false;
   const Coefficients& k = prior_.coefficients;
-  Equation<3> q;
+  Equation q;
   q.x = {k.a * e.requests, k.b * e.fresh, k.c * e.attention};
   double others = 0;  // steps of those that decode beside it take the place of a
   if (e.decoding > 0) {
@@ -195,7 +209,7 @@ bool Calibrator::observe(const PrefillEvidence& e, Instant now) {
   q.other_variance = square(kOthers * others) + square(kClock * e.requests);
   q.samples = e.requests;
   q.quality = quality_of(e.witness);
-  const double work = dot(q.x, prefill_.belief.mean);
+  const double work = expected(prefill_, q.x);
   if (q.y <= 0 || !(work > 0)) return false;
   if (others < work) endpoints_.observe(e.endpoint, e.seconds / (work + others), now);
   learn(prefill_, q);
@@ -208,15 +222,15 @@ bool Calibrator::observe(const DecodeEvidence& e, Instant now) {
                     usable(e.others_attention);
   if (!sane || !hears(decode_, e.witness, now)) return false;
   const Coefficients& k = prior_.coefficients;
-  Equation<2> q;
-  q.x = {k.d, lighter(k, e.batch, e.kv)};
+  Equation q;
+  q.x = {k.d, k.step(e.batch, 0) - k.d, k.f * e.kv};
   const double others = (pool_.b * e.others_fresh + pool_.c * e.others_attention) / e.steps;
   const double own = endpoints_.factor(e.endpoint, now);
   const double step = e.seconds / e.steps;
   q.y = step / own - others;
   q.other_variance = square(kOthers * others) + square(kClock / e.steps);
   q.quality = quality_of(e.witness);
-  const double work = dot(q.x, decode_.belief.mean);
+  const double work = expected(decode_, q.x);
   if (q.y <= 0 || !(work > 0)) return false;
   if (others < work) endpoints_.observe(e.endpoint, step / (work + others), now);
   learn(decode_, q);
@@ -224,10 +238,7 @@ bool Calibrator::observe(const DecodeEvidence& e, Instant now) {
 }
 
 Factors Calibrator::factors() const {
-  const auto bound = [&](double f) {
-    return std::clamp(f, 1 / config_.factor_max, config_.factor_max);
-  };
-  return {bounded(prefill_, 0), bound(prefill_.factor), bound(decode_.factor)};
+  return {bounded(prefill_, 0), whole(prefill_), whole(decode_)};
 }
 
 double Calibrator::endpoint_factor(model::EndpointId endpoint, Instant now) const {
@@ -246,11 +257,11 @@ Belief Calibrator::effective(model::EndpointId endpoint, Instant now) const {
 double Calibrator::slowness(model::EndpointId endpoint, Instant now) const {
   const double own = endpoints_.factor(endpoint, now);
   if (endpoints_.judged() > 2) return own;
-  const auto drift = [&](const auto& block, std::size_t i) {
+  const auto drift = [&](const Block& block) {
     if (block.count <= kHistoryFrom) return 1.0;
-    return bounded(block, i) / std::exp(block.history_log);
+    return std::exp(block.recent_log - block.history_log);
   };
-  return own * std::max(drift(prefill_, 1), drift(decode_, 0));
+  return own * std::max(drift(prefill_), drift(decode_));
 }
 
 }  // namespace signalbox::perf

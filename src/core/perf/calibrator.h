@@ -38,7 +38,6 @@ struct CalibratorConfig {
   double outlier_deviations = 2;
   double noise_initial = 0.10;
   double condition_max = 200;
-  double split_share = 0.3;
   Duration witness_hold = std::chrono::seconds(60);
   EndpointFactors::Config endpoints;
 };
@@ -55,10 +54,7 @@ void describe(Visitor& v, CalibratorConfig& c) {
   v(c.noise_initial, "noise_initial",
     "Relative scatter of observations that is assumed before it is measured.", Range{0.01, 1});
   v(c.condition_max, "condition_max",
-    "Greatest condition number of the evidence at which a factor splits in two.", Range{1, 1e6});
-  v(c.split_share, "split_share",
-    "How far the two parts of a factor may differ, as a share of the factor's own uncertainty.",
-    Range{0.01, 1});
+    "Greatest condition number of the evidence at which a factor splits.", Range{1, 1e6});
   v(c.witness_hold, "witness_hold",
     "How long a better witness keeps worse ones from being heard.", Range{0, 86'400});
   v(c.endpoints, "endpoints", "Factors of single endpoints.");
@@ -81,9 +77,9 @@ class Calibrator {
   // Observations used, of prefill and of decode.
   std::uint64_t prefills() const { return prefill_.count; }
   std::uint64_t decodes() const { return decode_.count; }
-  // Whether c has parted from b, and (e, f) from d.
-  bool prefill_is_split() const { return prefill_.split; }
-  bool decode_is_split() const { return decode_.split; }
+  // 1: c has parted from b. 1: e and f have parted from d; 2: and from each other.
+  int prefill_level() const { return prefill_.level; }
+  int decode_level() const { return decode_.level; }
 
   // prior × pool factors × endpoint factor. Unknown endpoints are like their pool.
   Belief effective(model::EndpointId endpoint, Instant now) const;
@@ -97,55 +93,51 @@ class Calibrator {
   std::uint64_t version() const { return version_; }
 
  private:
-  // One independent part of the problem: N coefficients' factors, the last two tied or split.
-  template <std::size_t N>
+  // One independent part of the problem: a, b, c from prefills, or d, e, f from decoding. Levels
+  // go from few factors to one for each coefficient.
   struct Block {
-    Evidence<N> evidence;
-    Matrix<N - 1> tied_precision{};
-    Matrix<N> split_precision{};
-    double others_precision = 0;
-    double split_deviation = 0;
-    Posterior<N> belief;         // of the factors in use
-    double factor = 1;           // of the tied pair, whether or not it is split
+    std::array<Matrix3, 3> priors{};  // covariance by level
+    double own_deviation = 0;         // of a coefficient's factor around its group's
+    double others_precision = 0;      // prior precision of the first coefficient's factor
+    Evidence evidence;
+    Posterior belief;                 // of the coefficients' factors, at the level in use
+    int level = 0;
+    double factor = 1;           // of the group at level 0
     double noise = 0;            // relative scatter of one request
     double last_residual = 0;    // relative
     double signs = 0;            // moving mean of the residuals' signs: drift when far from 0
-    double history_log = 0;      // slow mean of log(factor)
+    double recent_log = 0;       // moving means of log(calibrated / prior) of what is seen: quick
+    double history_log = 0;      // and slow
     std::uint64_t count = 0;
-    bool split = false;
     std::array<Instant, 3> heard{};  // by witness
     std::array<bool, 3> has_heard{};
   };
-  // One equation: y = xᵀ·factors, with the variance that is not this block's noise.
-  template <std::size_t N>
+  // y = xᵀ·factors, with the variance that is not the block's noise.
   struct Equation {
-    Vector<N> x{};
+    Vector3 x{};
     double y = 0;
     double other_variance = 0;
     double samples = 1;
     double quality = 1;  // noise of this witness over that of the best
   };
 
-  template <std::size_t N>
-  void prepare(Block<N>& block, const std::array<double, N - 1>& sigma);
-  template <std::size_t N>
-  bool hears(Block<N>& block, Witness witness, Instant now) const;
-  template <std::size_t N>
-  void measure_noise(Block<N>& block, double residual) const;
-  template <std::size_t N>
-  double weigh(Block<N>& block, const Equation<N>& q, double predicted) const;
-  template <std::size_t N>
-  void learn(Block<N>& block, const Equation<N>& q);
-  template <std::size_t N>
-  void refresh(Block<N>& block) const;
-  template <std::size_t N>
-  double bounded(const Block<N>& block, std::size_t i) const;
+  void prepare();
+  bool hears(Block& block, Witness witness, Instant now) const;
+  void measure_noise(Block& block, double residual) const;
+  double weigh(Block& block, const Equation& q, double predicted) const;
+  void learn(Block& block, const Equation& q);
+  bool tells(const Block& block, PairInformation info, bool already) const;
+  int level_of(const Block& block) const;
+  void refresh(Block& block) const;
+  double bounded(const Block& block, std::size_t i) const;
+  double expected(const Block& block, const Vector3& x) const;
+  double whole(const Block& block) const;  // the factor of the group
   void publish();
 
   Prior prior_;
   CalibratorConfig config_;
-  Block<3> prefill_;  // a | b, c
-  Block<2> decode_;   // d, (e and f)
+  Block prefill_;  // a | b, c; then a | b | c
+  Block decode_;   // d, e, f; then d | e, f; then d | e | f
   EndpointFactors endpoints_;
   Coefficients pool_;
   Uncertainty sigma_;

@@ -137,8 +137,8 @@ TEST(Calibrator, SplitsFactorsWhereTrafficTellsThemApart) {
   e.truth.e1 = e.truth.e2 = e.truth.e1 * 1.25;
   Calibrator c(h100_prior());
   feed(c, e, rng, 1000);
-  EXPECT_TRUE(c.prefill_is_split());
-  EXPECT_TRUE(c.decode_is_split());
+  EXPECT_EQ(c.prefill_level(), 1);
+  EXPECT_GE(c.decode_level(), 1);
   EXPECT_LT(errors(c.coefficients(), e).first, 0.04);
   EXPECT_LT(errors(c.coefficients(), e).second, 0.03);
   EXPECT_GT(c.coefficients().c / h100_prior().coefficients.c, 1.1);
@@ -165,7 +165,7 @@ TEST(Calibrator, ShortPromptsAloneLeaveTheOtherDirectionWithThePrior) {
   // 16 tokens are 1.3 ms of 26: all but a has hardly been seen.
   EXPECT_NEAR(c.factors().fixed, 1.27, 0.04);
   EXPECT_NEAR(c.factors().prefill, 1, 0.02);
-  EXPECT_FALSE(c.prefill_is_split());
+  EXPECT_EQ(c.prefill_level(), 0);
   EXPECT_EQ(c.factors().decode, 1);
   EXPECT_EQ(c.coefficients().d, prior.coefficients.d);
 }
@@ -176,7 +176,7 @@ TEST(Calibrator, AConstantBatchMovesTheStepAsAWhole) {
   e.truth.f *= 0.5;
   Calibrator c(h100_prior());
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(c.observe(e.decode(rng, 8, 16'000), {}));
-  EXPECT_FALSE(c.decode_is_split());
+  EXPECT_EQ(c.decode_level(), 0);
   const Coefficients& k = c.coefficients();
   EXPECT_NEAR(k.step(8, 16'000) / e.truth.step(8, 16'000), 1, 0.02);
   EXPECT_NEAR(k.f / k.d, h100_prior().coefficients.f / h100_prior().coefficients.d, 1e-12);

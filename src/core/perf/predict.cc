@@ -23,7 +23,7 @@ Prediction predict(const Coefficients& k, const Uncertainty& sigma, const Load& 
   p.step = k.step(load.decoding + load.waiting + 1, kv);
   const double after = std::max(0.0, work.output - 1);
   p.e2e = p.ttft + after * p.step;
-  const double of_prefill = std::hypot(fixed * sigma.fixed, prefills * sigma.prefill);
+  const double of_prefill = fixed * sigma.fixed + prefills * sigma.prefill;  // share their scatter
   p.ttft_sd = std::hypot(of_prefill, steps * sigma.decode);
   p.step_sd = p.step * sigma.decode;
   // Steps before and after the first token share the decode factor's error.

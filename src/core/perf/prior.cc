@@ -168,6 +168,7 @@ std::optional<Prior> related(const ModelCard& card, const Accelerator& gpu,
   const double extra = 0.15 + 0.05 * best_unlikeness;
   prior.sigma = {together(row.fixed, extra), together(row.prefill, extra),
                  together(row.decode, extra)};
+  prior.split_share = 0.5;
   prior.origin = Origin::Related;
   prior.source = "carried over from " + describe_row(*best) + " by the ratio of rooflines";
   return prior;
@@ -203,8 +204,9 @@ Prior wide(const Shape& shape) {
   // on a CPU (5 ms): factors of seven either way are within one standard deviation.
   Prior prior;
   Coefficients& k = prior.coefficients;
-  k = {0.02, 5e-4, 2e-8, 0.02, 5e-4, 5e-4, 1e-7};
-  prior.sigma = {1.5, 2.0, 1.5};
+  k = {0.02, 5e-4, 5e-8, 0.02, 2e-3, 2e-3, 3e-7};
+  prior.sigma = {1.5, 2.0, 2.0};
+  prior.split_share = 1;
   prior.origin = Origin::Wide;
   prior.source = shape.params_b > 0 ? "a wide guess: the accelerator is unknown"
                                     : "a wide guess: model and accelerator are unknown";
@@ -239,6 +241,7 @@ Prior from_roofline(const Known& known, const ProfileQuery& query) {
   const Machine machine = machine_of(*known.gpu, query.tensor_parallel, known.precision);
   prior.coefficients = roofline(known.shape, machine);
   prior.sigma = {0.7, 0.5, 0.45};
+  prior.split_share = 0.7;
   prior.origin = Origin::Roofline;
   prior.source = "a roofline of " + std::to_string(std::lround(known.shape.params_b * 10) / 10) +
                  "B parameters on " + std::to_string(machine.count) + " x " +
@@ -304,7 +307,7 @@ Prior make_prior(const ProfileQuery& query) {
     const Profile* row = find(known.card->name, known.gpu->name, std::max(1, query.tensor_parallel),
                               known.precision, query.engine);
     if (row != nullptr) {
-      return {row->coefficients(), row_sigma(*row), Origin::Row, describe_row(*row)};
+      return {row->coefficients(), row_sigma(*row), 0.5, Origin::Row, describe_row(*row)};
     }
     if (auto prior = related(*known.card, *known.gpu, query, known.precision)) return *prior;
   }

@@ -37,6 +37,8 @@ struct Uncertainty {
 struct Prior {
   Coefficients coefficients;
   Uncertainty sigma;
+  // How far the coefficients of one factor may differ, as a share of the factor's own deviation.
+  double split_share = 0.3;
   Origin origin = Origin::Wide;
   std::string source;  // a sentence for people
 };
