@@ -16,8 +16,8 @@ RC_GTEST_PROP(NodeTable, AnswersLikeAMap, (std::uint64_t seed)) {
   NodeTable table;
   std::map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> map;
   Rng rng(seed, "node_table");
-  const std::uint64_t keys = 1 + rng.below(6000);
-  for (std::uint32_t i = 1; i < 6000; ++i) {
+  const std::uint64_t keys = 1 + rng.below(3000);
+  for (std::uint32_t i = 1; i < 3000; ++i) {
     const std::uint64_t hash = rng.below(keys);
     const auto depth = static_cast<std::uint32_t>(rng.below(3));
     if (rng.chance(0.6)) {

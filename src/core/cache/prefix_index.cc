@@ -135,11 +135,12 @@ Match PrefixIndex::lookup(const Query& query) const {
   return match;
 }
 
-void PrefixIndex::insert(model::EndpointId endpoint, const Query& query, Residence residence) {
+Belief PrefixIndex::insert(model::EndpointId endpoint, const Query& query, Residence residence) {
   const Chain chain = kept(query);
-  if (chain.empty() || !make_room(0, 0)) return;
+  if (chain.empty() || !make_room(0, 0)) return {};
   const std::uint32_t slot = slot_of(endpoint);
   const Found found = deepest_held(chain, endpoint);
+  const Belief before = belief(found.residency);
   std::uint32_t tip = found.residency;
   std::uint32_t touched = tip == 0 ? 0 : touch(tip);
   std::size_t added = 0;
@@ -160,9 +161,21 @@ void PrefixIndex::insert(model::EndpointId endpoint, const Query& query, Residen
     tip = next;
     ++added;
   }
-  if (tip == 0) return;
+  if (tip == 0) return before;
   if (residence == Residence::Held) confirm(tip);
   evict_over_capacity(slots_[slot], 2 * added + 64);
+  return before;
+}
+
+Belief PrefixIndex::belief(std::uint32_t residency) const {
+  Belief out;
+  if (residency == 0) return out;
+  out.hoped = records_.nodes[records_.residencies[residency].node].tokens;
+  while (residency != 0 && records_.residencies[residency].pending) {
+    residency = records_.residencies[residency].parent;
+  }
+  if (residency != 0) out.sure = records_.nodes[records_.residencies[residency].node].tokens;
+  return out;
 }
 
 // Adds the next node of a chain to an endpoint that holds its parent. 0: there is no room, or the

@@ -39,6 +39,17 @@ inline Query query(model::ModelId model, const model::Prompt& prompt) {
 // shares the prefix and comes before the first one's end finds it; withdraw() takes it back.
 enum class Residence : std::uint8_t { Pending, Held };
 
+// What was believed of an endpoint's share of a prompt before the prompt was sent there.
+struct Belief {
+  Belief() = default;
+  Belief(std::int64_t tokens) : sure(tokens), hoped(tokens) {}  // NOLINT: one figure for both
+  Belief(std::int64_t sure_tokens, std::int64_t hoped_tokens)
+      : sure(sure_tokens), hoped(hoped_tokens) {}
+
+  std::int64_t sure = 0;   // tokens of nodes that were held
+  std::int64_t hoped = 0;  // of those that were pending as well
+};
+
 struct Stats {
   std::size_t nodes = 0;
   std::size_t residencies = 0;         // (node, endpoint) pairs
@@ -60,7 +71,8 @@ class PrefixIndex {
 
   // The endpoint holds the whole chain and used it just now. Pending at dispatch, Held when the
   // prefill is done (first token, or the end of a plain answer). Any source of knowledge may call.
-  void insert(model::EndpointId endpoint, const Query& query, Residence residence);
+  // Returns what was believed before, for observe_cached().
+  Belief insert(model::EndpointId endpoint, const Query& query, Residence residence);
   // A dispatched request failed before its prefill: takes back what is still pending of its chain.
   void withdraw(model::EndpointId endpoint, const Query& query);
   // The endpoint no longer holds the node with this hash and depth (0 is the first of a chain), nor
@@ -70,10 +82,12 @@ class PrefixIndex {
   // Usage told that the prompt has `prompt_tokens` tokens: the estimate learns, and the chain's
   // deepest node, if held by anybody, is exact from now on.
   void learn(const Query& query, std::int64_t prompt_tokens);
-  // The engine found `cached` prompt tokens where `believed` (Match::cached_tokens at dispatch)
-  // were expected. Less: the endpoint loses the deeper nodes. More: it gains them. Either adapts
-  // the capacity we believe in. Call learn() before it and insert(Held) after it.
-  void observe_cached(model::EndpointId endpoint, const Query& query, std::int64_t believed,
+  // The engine found `cached` prompt tokens where `believed` was expected at dispatch. Less than
+  // sure: the endpoint loses the deeper nodes. More than hoped: it gains them. Either adapts the
+  // capacity we believe in, which so comes to allow for what others keep there. What was only
+  // hoped for proves nothing: engines start requests of one burst together. Call learn() before it
+  // and insert(Held) after it.
+  void observe_cached(model::EndpointId endpoint, const Query& query, const Belief& believed,
                       std::int64_t cached);
 
   // Tokens of KV cache; 0: unknown, limited by observation only. At most kSlice residencies are
@@ -113,10 +127,13 @@ class PrefixIndex {
                      std::uint32_t depth, const Query& query);
   std::uint32_t fresh_node(std::uint32_t parent, const model::PromptNode& cut, std::uint32_t depth,
                            const Query& query);
+  Belief belief(std::uint32_t residency) const;
   void confirm(std::uint32_t residency);
   void settle(std::uint32_t node, std::int64_t prompt_tokens);
   void recharge(Node& node);
 
+  void lose(model::EndpointId endpoint, const Query& query, std::int64_t tokens);
+  void gain(model::EndpointId endpoint, const Query& query, std::int64_t tokens);
   std::uint32_t touch(std::uint32_t residency);
   bool make_room(std::uint32_t protected_touch, std::size_t holder_bytes);
   bool evict_touch(std::uint32_t touch);

@@ -210,40 +210,47 @@ void PrefixIndex::evict(model::EndpointId endpoint, std::uint64_t hash, std::uin
 }
 
 void PrefixIndex::observe_cached(model::EndpointId endpoint, const Query& query,
-                                 std::int64_t believed, std::int64_t cached) {
+                                 const Belief& believed, std::int64_t cached) {
   Slot* slot = known(endpoint);
   if (cached < 0 || slot == nullptr) return;
-  const auto slack = std::max<std::int64_t>(
-      kCachedSlackTokens,
-      std::llround(kCachedSlackShare * static_cast<double>(std::max(believed, cached))));
-  if (cached + slack < believed) {
+  const auto larger = static_cast<double>(std::max(believed.hoped, cached));
+  const auto slack = std::max<std::int64_t>(kCachedSlackTokens,
+                                            std::llround(kCachedSlackShare * larger));
+  if (cached + slack < believed.sure) {
     ++counts_.losses_corrected;
     believe_less(*slot);
-    std::uint32_t lost = 0;
-    std::uint32_t at = deepest_held(kept(query), endpoint).residency;
-    while (at != 0) {
-      const Residency& r = records_.residencies[at];
-      if (records_.nodes[r.node].tokens <= cached + slack) break;
-      lost = at;
-      at = r.parent;
-    }
-    if (lost != 0) remove_subtree(lost);
-  } else if (cached > believed + slack) {
+    lose(endpoint, query, cached + slack);
+  } else if (cached > believed.hoped + slack) {
     ++counts_.gains_corrected;
     slot->believed *= kGain;
-    const auto whole =
-        static_cast<double>(std::max<std::int64_t>(1, lookup(query).prompt_tokens));
-    const double bytes = static_cast<double>(query.bytes) * static_cast<double>(cached) / whole;
-    std::size_t count = 0;
-    while (count < query.chain.size() && static_cast<double>(query.chain[count].bytes) <= bytes) {
-      ++count;
-    }
-    Query gained = query;
-    gained.chain = query.chain.first(count);
-    insert(endpoint, gained, Residence::Held);
-  } else if (believed > 0) {
+    gain(endpoint, query, cached);
+  } else if (believed.sure > 0) {
     slot->believed *= kAgreement;
   }
+}
+
+// The endpoint holds no node of the chain beyond `tokens`, nor what follows such a node.
+void PrefixIndex::lose(model::EndpointId endpoint, const Query& query, std::int64_t tokens) {
+  std::uint32_t lost = 0;
+  std::uint32_t at = deepest_held(kept(query), endpoint).residency;
+  while (at != 0 && records_.nodes[records_.residencies[at].node].tokens > tokens) {
+    lost = at;
+    at = records_.residencies[at].parent;
+  }
+  if (lost != 0) remove_subtree(lost);
+}
+
+// The endpoint holds the nodes of the chain within `tokens`.
+void PrefixIndex::gain(model::EndpointId endpoint, const Query& query, std::int64_t tokens) {
+  const auto whole = static_cast<double>(std::max<std::int64_t>(1, lookup(query).prompt_tokens));
+  const double bytes = static_cast<double>(query.bytes) * static_cast<double>(tokens) / whole;
+  std::size_t count = 0;
+  while (count < query.chain.size() && static_cast<double>(query.chain[count].bytes) <= bytes) {
+    ++count;
+  }
+  Query gained = query;
+  gained.chain = query.chain.first(count);
+  insert(endpoint, gained, Residence::Held);
 }
 
 void PrefixIndex::set_capacity(model::EndpointId endpoint, std::int64_t tokens) {
