@@ -4,8 +4,8 @@
 // a request's share is its weight times what was earned while it ran.
 //
 // Exact: at every instant, shares handed out + open() + idle() = elapsed time, and = the integral
-// of the price, rounded down to nanodollars. Fractions are carried from share to share, so each share
-// is within a unit of the true one; the last request to leave takes what is open.
+// of the price, rounded down to nanodollars. Fractions are carried from share to share, so each is
+// within a unit of the true one; the last request to leave takes what is open.
 #pragma once
 
 #include <cstdint>
