@@ -88,6 +88,19 @@ TEST(RequestParser, ReadsThePathOfAbsoluteForms) {
   }
 }
 
+TEST(RequestParser, KnowsWhoWaitsForContinue) {
+  const std::string rest = "Host: a\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n";
+  RequestParser parser{Limits{}};
+  ASSERT_EQ(parser.parse("POST / HTTP/1.1\r\n" + rest), Progress::Complete);
+  EXPECT_TRUE(parser.head().expect_continue);
+  parser.reset();
+  ASSERT_EQ(parser.parse("POST / HTTP/1.0\r\n" + rest), Progress::Complete);
+  EXPECT_FALSE(parser.head().expect_continue);  // HTTP/1.0 knows no interim answers
+  parser.reset();
+  ASSERT_EQ(parser.parse("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Progress::Complete);
+  EXPECT_FALSE(parser.head().expect_continue);
+}
+
 bool keeps_alive(const std::string& version, const std::string& connection) {
   RequestParser parser{Limits{}};
   const std::string buffer =
@@ -114,7 +127,10 @@ TEST(RequestParser, ReadsPipelinedRequestsAfterReset) {
   buffer.erase(0, parser.head_length());
   parser.reset();
   EXPECT_FALSE(parser.started());
+  EXPECT_EQ(parser.parse(""), Progress::NeedMore);
+  EXPECT_FALSE(parser.started());
   ASSERT_EQ(parser.parse(buffer), Progress::Complete);
+  EXPECT_TRUE(parser.started());
   EXPECT_EQ(parser.head().path(), "/2");
   EXPECT_EQ(parser.head_length(), buffer.size());
 }

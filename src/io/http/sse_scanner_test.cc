@@ -153,6 +153,14 @@ TEST(SseScanner, AStreamOfBareCrIsNotDelayedByAnEvent) {
   EXPECT_EQ(event->data, "a");
 }
 
+TEST(SseScanner, AnLfBehindABareCrEventBelongsToTheNext) {
+  EXPECT_EQ(transcript::events("data: a\r\r\ndata: b\r\r\n\n", {}, kTail),
+            "data [data: a\r\r] type= data=a\n"
+            "data [\ndata: b\r\r] type= data=b\n"
+            "silent [\n\n] type= data=\n"
+            "tail []\n");
+}
+
 TEST(SseScanner, ATooLongEventPassesThroughAndTheNextIsReadAgain) {
   SseScanner scanner(10);
   scanner.feed("data: 123");

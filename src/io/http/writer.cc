@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 #include "base/check.h"
 #include "io/http/scan.h"
@@ -21,8 +20,7 @@ char* extend(std::string& out, std::size_t size) {
 }
 
 char* put(char* to, std::string_view text) {
-  std::memcpy(to, text.data(), text.size());
-  return to + text.size();
+  return std::copy(text.begin(), text.end(), to);
 }
 
 void append_line(std::string& out, std::string_view a, std::string_view between,
