@@ -161,6 +161,11 @@ TEST(SseScanner, AnLfBehindABareCrEventBelongsToTheNext) {
             "tail []\n");
 }
 
+TEST(SseScanner, HalfAByteOrderMarkIsText) {
+  EXPECT_EQ(transcript::events("\xef\xbb\ndata: a\n\n", {}, kTail),
+            "data [\xef\xbb\ndata: a\n\n] type= data=a\ntail []\n");
+}
+
 TEST(SseScanner, ATooLongEventPassesThroughAndTheNextIsReadAgain) {
   SseScanner scanner(10);
   scanner.feed("data: 123");
