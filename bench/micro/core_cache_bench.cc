@@ -43,6 +43,7 @@ Filled& filled(std::size_t length) {
   static Filled two_hundred;
   Filled& f = length == 10 ? ten : two_hundred;
   if (!f.chains.empty()) return f;
+  for (std::uint32_t e = 1; e <= 64; ++e) f.index.add(EndpointId(e));
   for (std::uint64_t i = 0; f.index.stats().nodes < 1'000'000; ++i) {
     f.chains.push_back(make(i + 2, length, length / 5));
     f.index.insert(EndpointId(static_cast<std::uint32_t>(1 + i % 64)), ask(f.chains.back()),
@@ -125,6 +126,7 @@ void lookup_held_by_all(benchmark::State& state) {
   PrefixIndex index{Config{.index_bytes_max = {1ll << 32}, .chain_nodes_max = 2048}};
   const Nodes nodes = make(1, 200, 0);
   for (std::uint32_t e = 1; e <= 5000; ++e) {
+    index.add(EndpointId(e));
     index.insert(EndpointId(e), ask(nodes), Residence::Held);
   }
   Match match;
@@ -139,6 +141,7 @@ void join_held_by_all(benchmark::State& state) {
   PrefixIndex index{Config{.index_bytes_max = {1ll << 32}, .chain_nodes_max = 2048}};
   const Nodes nodes = make(1, 200, 0);
   for (std::uint32_t e = 1; e <= 5000; ++e) {
+    index.add(EndpointId(e));
     index.insert(EndpointId(e), ask(nodes), Residence::Held);
   }
   for (auto _ : state) {
@@ -154,6 +157,7 @@ void clear_endpoint(benchmark::State& state) {
   for (auto _ : state) {
     state.PauseTiming();
     PrefixIndex index{Config{.index_bytes_max = {1ll << 32}, .chain_nodes_max = 2048}};
+    index.add(EndpointId(1));
     for (std::uint64_t i = 0; i < 100; ++i) {
       index.insert(EndpointId(1), ask(make(i, 100, 0)), Residence::Held);
     }

@@ -137,8 +137,8 @@ Match PrefixIndex::lookup(const Query& query) const {
 
 Belief PrefixIndex::insert(model::EndpointId endpoint, const Query& query, Residence residence) {
   const Chain chain = kept(query);
-  if (chain.empty() || !make_room(0, 0)) return {};
   const std::uint32_t slot = slot_of(endpoint);
+  if (slot == 0 || chain.empty() || !make_room(0, 0)) return {};
   const Found found = deepest_held(chain, endpoint);
   const Belief before = belief(found.residency);
   std::uint32_t tip = found.residency;

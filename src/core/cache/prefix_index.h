@@ -65,6 +65,12 @@ class PrefixIndex {
  public:
   explicit PrefixIndex(const Config& config) : config_(config) {}
 
+  // The endpoint is in the fleet. What is said of endpoints that were never added, or were removed,
+  // is ignored: it is late news, and must not bring them back.
+  void add(model::EndpointId endpoint);
+  // It left the fleet. Clears it first; clear_some() beforehand bounds the work.
+  void remove(model::EndpointId endpoint);
+
   // `out` is reused, so that a lookup need not allocate. Valid until the index changes.
   void lookup(const Query& query, Match& out) const;
   Match lookup(const Query& query) const;
@@ -97,8 +103,6 @@ class PrefixIndex {
   void clear(model::EndpointId endpoint);
   // As clear(), but at most `residencies` in this call, oldest first. True: nothing is left.
   bool clear_some(model::EndpointId endpoint, std::size_t residencies);
-  // The endpoint left the fleet.
-  void remove(model::EndpointId endpoint);
 
   // Tokens that the endpoint is believed to hold, and the most it is believed to be able to.
   std::int64_t held_tokens(model::EndpointId endpoint) const;
@@ -119,7 +123,7 @@ class PrefixIndex {
   Found deepest_held(std::span<const model::PromptNode> chain, model::EndpointId endpoint) const;
   std::uint32_t next_level(std::span<const model::PromptNode> chain, std::uint32_t node) const;
 
-  std::uint32_t slot_of(model::EndpointId endpoint);
+  std::uint32_t slot_of(model::EndpointId endpoint) const;
   Slot* known(model::EndpointId endpoint);
   const Slot* known(model::EndpointId endpoint) const;
 

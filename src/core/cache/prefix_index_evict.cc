@@ -55,10 +55,10 @@ void believe_less(Slot& slot) {
 
 }  // namespace
 
-std::uint32_t PrefixIndex::slot_of(model::EndpointId endpoint) {
+void PrefixIndex::add(model::EndpointId endpoint) {
   CHECK(endpoint);
   const auto [at, fresh] = slot_by_id_.try_emplace(endpoint, 0);
-  if (!fresh) return at->second;
+  if (!fresh) return;
   if (free_slots_.empty()) {
     free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -67,17 +67,21 @@ std::uint32_t PrefixIndex::slot_of(model::EndpointId endpoint) {
   free_slots_.pop_back();
   slots_[at->second] = Slot{};
   slots_[at->second].endpoint = endpoint;
-  return at->second;
+}
+
+std::uint32_t PrefixIndex::slot_of(model::EndpointId endpoint) const {
+  const auto at = slot_by_id_.find(endpoint);
+  return at == slot_by_id_.end() ? 0 : at->second;
 }
 
 const Slot* PrefixIndex::known(model::EndpointId endpoint) const {
-  const auto at = slot_by_id_.find(endpoint);
-  return at == slot_by_id_.end() ? nullptr : &slots_[at->second];
+  const std::uint32_t slot = slot_of(endpoint);
+  return slot == 0 ? nullptr : &slots_[slot];
 }
 
 Slot* PrefixIndex::known(model::EndpointId endpoint) {
-  const auto at = slot_by_id_.find(endpoint);
-  return at == slot_by_id_.end() ? nullptr : &slots_[at->second];
+  const std::uint32_t slot = slot_of(endpoint);
+  return slot == 0 ? nullptr : &slots_[slot];
 }
 
 // The residency's touch, as the newest of all. The pool must have room for one.
@@ -254,9 +258,10 @@ void PrefixIndex::gain(model::EndpointId endpoint, const Query& query, std::int6
 }
 
 void PrefixIndex::set_capacity(model::EndpointId endpoint, std::int64_t tokens) {
-  Slot& slot = slots_[slot_of(endpoint)];
-  slot.declared = std::max<std::int64_t>(0, tokens);
-  evict_over_capacity(slot, kSlice);
+  Slot* slot = known(endpoint);
+  if (slot == nullptr) return;
+  slot->declared = std::max<std::int64_t>(0, tokens);
+  evict_over_capacity(*slot, kSlice);
 }
 
 bool PrefixIndex::clear_some(model::EndpointId endpoint, std::size_t residencies) {

@@ -204,6 +204,7 @@ RC_GTEST_PROP(PrefixIndexLaw, AnswersLikeTheNaiveIndex, (std::uint64_t seed)) {
   const std::uint64_t length_max = 1 + rng.below(60);
   PrefixIndex index{Config{}};
   NaiveIndex naive;
+  for (std::uint32_t e = 1; e <= 6; ++e) index.add(EndpointId(e));
   for (int i = 0; i < 120; ++i) {
     one_call(rng, index, naive, length_max);
     compare(index, naive, random_chain(rng, length_max));
@@ -223,6 +224,7 @@ RC_GTEST_PROP(PrefixIndexLaw, KeepsItsInvariantsUnderEveryCall, (std::uint64_t s
   PrefixIndex index{Config{.index_bytes_max = {1 << 20}, .chain_nodes_max = 200}};
   const std::uint64_t length_max = rng.chance(0.5) ? 20 : 300;
   std::map<EndpointId, std::int64_t> capacity;
+  for (std::uint32_t e = 1; e <= 40; ++e) index.add(EndpointId(e));
   for (int i = 0; i < 200; ++i) {
     const EndpointId e(1 + static_cast<std::uint32_t>(rng.below(40)));
     const auto nodes = random_chain(rng, length_max);

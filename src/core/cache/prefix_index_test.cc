@@ -33,6 +33,13 @@ struct Prompt {
   std::vector<PromptNode> nodes;
 };
 
+// An index that knows fifty endpoints.
+struct Index : PrefixIndex {
+  explicit Index(const Config& config = {}) : PrefixIndex(config) {
+    for (std::uint32_t e = 1; e <= 50; ++e) add(EndpointId(e));
+  }
+};
+
 std::int64_t cached(const PrefixIndex& index, std::string_view names, EndpointId endpoint) {
   return index.lookup(Prompt(names)).cached_tokens(endpoint);
 }
@@ -42,7 +49,7 @@ std::int64_t tokens(std::size_t blocks) {
 }
 
 TEST(PrefixIndex, KnowsNothingAtFirst) {
-  const PrefixIndex index{Config{}};
+  const Index index;
   const Match match = index.lookup(Prompt("abc"));
   EXPECT_TRUE(match.levels.empty());
   EXPECT_FALSE(match.exact);
@@ -50,7 +57,7 @@ TEST(PrefixIndex, KnowsNothingAtFirst) {
 }
 
 TEST(PrefixIndex, ListsDeepHoldersFirst) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kB, Prompt("ab"), Residence::Held);
   index.insert(kA, Prompt("abcd"), Residence::Held);
   index.insert(kC, Prompt("abx"), Residence::Held);
@@ -66,7 +73,7 @@ TEST(PrefixIndex, ListsDeepHoldersFirst) {
 }
 
 TEST(PrefixIndex, CountsWhatIsOnItsWayUntilItIsWithdrawn) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kA, Prompt("ab"), Residence::Held);
   index.insert(kA, Prompt("abcd"), Residence::Pending);
   EXPECT_EQ(cached(index, "abcd", kA), tokens(4));
@@ -75,7 +82,7 @@ TEST(PrefixIndex, CountsWhatIsOnItsWayUntilItIsWithdrawn) {
 }
 
 TEST(PrefixIndex, WithdrawsNothingThatWasConfirmed) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kA, Prompt("abcd"), Residence::Pending);
   index.insert(kA, Prompt("abc"), Residence::Held);
   index.withdraw(kA, Prompt("abcd"));
@@ -85,7 +92,7 @@ TEST(PrefixIndex, WithdrawsNothingThatWasConfirmed) {
 }
 
 TEST(PrefixIndex, TellsExactLengthsOnceUsageDid) {
-  PrefixIndex index{Config{}};
+  Index index;
   const Prompt prompt("abcd");
   index.insert(kA, prompt, Residence::Held);
   index.learn(prompt, 1000);
@@ -102,7 +109,7 @@ TEST(PrefixIndex, TellsExactLengthsOnceUsageDid) {
 }
 
 TEST(PrefixIndex, EvictsLeavesBeforeParentsInOrderOfLastUse) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kA, Prompt("abc"), Residence::Held);
   index.insert(kA, Prompt("axy"), Residence::Held);
   index.insert(kA, Prompt("abd"), Residence::Held);  // abc now older than axy
@@ -120,14 +127,14 @@ TEST(PrefixIndex, EvictsLeavesBeforeParentsInOrderOfLastUse) {
 }
 
 TEST(PrefixIndex, KeepsTheBeginningOfAPromptThatDoesNotFit) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.set_capacity(kA, tokens(3));
   index.insert(kA, Prompt("abcdef"), Residence::Held);
   EXPECT_EQ(cached(index, "abcdef", kA), tokens(3));
 }
 
 TEST(PrefixIndex, LosesDeeperNodesWhenTheEngineHadLess) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.set_capacity(kA, tokens(20));
   index.insert(kA, Prompt("abcd"), Residence::Held);
   index.insert(kA, Prompt("abcx"), Residence::Held);
@@ -139,7 +146,7 @@ TEST(PrefixIndex, LosesDeeperNodesWhenTheEngineHadLess) {
 }
 
 TEST(PrefixIndex, GainsNodesWhenTheEngineHadMore) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kA, Prompt("a"), Residence::Held);
   index.observe_cached(kA, Prompt("abcd"), tokens(1), tokens(3));
   EXPECT_EQ(cached(index, "abcd", kA), tokens(3));
@@ -147,7 +154,7 @@ TEST(PrefixIndex, GainsNodesWhenTheEngineHadMore) {
 }
 
 TEST(PrefixIndex, TakesBlocksRoundedDownForAgreement) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kA, Prompt("abcd"), Residence::Held);
   index.observe_cached(kA, Prompt("abcd"), tokens(4), tokens(4) - 17);
   EXPECT_EQ(cached(index, "abcd", kA), tokens(4));
@@ -155,7 +162,7 @@ TEST(PrefixIndex, TakesBlocksRoundedDownForAgreement) {
 }
 
 TEST(PrefixIndex, TellsWhatItWasSureOfFromWhatItHopedFor) {
-  PrefixIndex index{Config{}};
+  Index index;
   EXPECT_EQ(index.insert(kA, Prompt("ab"), Residence::Held).hoped, 0);
   index.insert(kA, Prompt("abcd"), Residence::Pending);
   const Belief belief = index.insert(kA, Prompt("abcdef"), Residence::Pending);
@@ -169,8 +176,8 @@ TEST(PrefixIndex, TellsWhatItWasSureOfFromWhatItHopedFor) {
 
 TEST(PrefixIndex, ShrinksToAnEngineThatHoldsLessThanItTells) {
   // The engine is an index of its own, with half the capacity that ours was told.
-  PrefixIndex ours{Config{}};
-  PrefixIndex engine{Config{}};
+  Index ours;
+  Index engine;
   ours.set_capacity(kA, tokens(800));
   engine.set_capacity(kA, tokens(400));
   Rng rng(3, "sessions");
@@ -195,7 +202,7 @@ TEST(PrefixIndex, ShrinksToAnEngineThatHoldsLessThanItTells) {
 }
 
 TEST(PrefixIndex, ForgetsARestartedEngineAlone) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kA, Prompt("abcd"), Residence::Held);
   index.insert(kB, Prompt("abc"), Residence::Held);
   index.clear(kA);
@@ -205,7 +212,7 @@ TEST(PrefixIndex, ForgetsARestartedEngineAlone) {
 }
 
 TEST(PrefixIndex, ClearsInSlices) {
-  PrefixIndex index{Config{}};
+  Index index;
   index.insert(kA, Prompt("abcdefgh"), Residence::Held);
   EXPECT_FALSE(index.clear_some(kA, 5));
   EXPECT_EQ(cached(index, "abcdefgh", kA), tokens(3));
@@ -214,7 +221,7 @@ TEST(PrefixIndex, ClearsInSlices) {
 }
 
 TEST(PrefixIndex, ShrinksInSlicesWhenTheCapacityDrops) {
-  PrefixIndex index{Config{}};
+  Index index;
   Rng rng(1, "slices");
   Prompt prompt("");
   for (int i = 0; i < 1500; ++i) {
@@ -228,7 +235,7 @@ TEST(PrefixIndex, ShrinksInSlicesWhenTheCapacityDrops) {
 }
 
 TEST(PrefixIndex, TakesExactEvictionsOfASource) {
-  PrefixIndex index{Config{}};
+  Index index;
   const Prompt prompt("abcd");
   index.insert(kA, prompt, Residence::Held);
   index.evict(kA, prompt.nodes[2].hash, 2);
@@ -238,7 +245,7 @@ TEST(PrefixIndex, TakesExactEvictionsOfASource) {
 }
 
 TEST(PrefixIndex, IgnoresCutsBeyondTheLimit) {
-  PrefixIndex index{Config{.index_bytes_max = {64 << 20}, .chain_nodes_max = 3}};
+  Index index{Config{.index_bytes_max = {64 << 20}, .chain_nodes_max = 3}};
   index.insert(kA, Prompt("abcdef"), Residence::Held);
   EXPECT_EQ(index.stats().nodes, 3u);
   index.learn(Prompt("abcdef"), 6000);
@@ -248,7 +255,7 @@ TEST(PrefixIndex, IgnoresCutsBeyondTheLimit) {
 }
 
 TEST(PrefixIndex, IsEmptyAfterEverybodyLeft) {
-  PrefixIndex index{Config{}};
+  Index index;
   for (std::uint32_t e = 1; e <= 50; ++e) {
     index.insert(EndpointId(e), Prompt("abcdef"), Residence::Held);
     index.insert(EndpointId(e), Prompt("abxy"), Residence::Pending);
@@ -260,9 +267,21 @@ TEST(PrefixIndex, IsEmptyAfterEverybodyLeft) {
   EXPECT_EQ(stats.endpoints, 0u);
 }
 
+TEST(PrefixIndex, DoesNotBringBackAnEndpointThatLeft) {
+  Index index;
+  const Prompt prompt("abc");
+  index.insert(kA, prompt, Residence::Pending);
+  index.remove(kA);
+  index.insert(kA, prompt, Residence::Held);
+  index.observe_cached(kA, prompt, 0, 1000);
+  index.set_capacity(kA, 1000);
+  EXPECT_TRUE(index.lookup(prompt).levels.empty());
+  EXPECT_EQ(index.stats().endpoints, 49u);
+}
+
 TEST(PrefixIndex, StaysWithinItsMemoryUnderChurnOfUniquePrompts) {
   constexpr std::int64_t kLimit = 8 << 20;
-  PrefixIndex index{Config{.index_bytes_max = {kLimit}, .chain_nodes_max = 2048}};
+  Index index{Config{.index_bytes_max = {kLimit}, .chain_nodes_max = 2048}};
   Rng rng(1, "churn");
   Prompt prompt("");
   for (int i = 0; i < 5'000; ++i) {
@@ -285,7 +304,7 @@ TEST(PrefixIndex, StaysWithinItsMemoryUnderChurnOfUniquePrompts) {
 }
 
 TEST(PrefixIndex, RefusesAHashThatBelongsToOtherContent) {
-  PrefixIndex index{Config{}};
+  Index index;
   Prompt a("abc");
   Prompt b("xyz");
   b.nodes[2].hash = a.nodes[2].hash;
