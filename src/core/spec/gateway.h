@@ -9,7 +9,11 @@
 
 #include "base/describe.h"
 #include "base/time.h"
+#include "core/admission/config.h"
 #include "core/cache/config.h"
+#include "core/ledger/config.h"
+#include "core/perf/calibrator.h"
+#include "core/perf/output_length.h"
 #include "core/recovery/config.h"
 #include "core/routing/config.h"
 #include "core/spec/address.h"
@@ -194,6 +198,18 @@ void describe(V& v, Cors& c) {
     Range{0, 1000});
 }
 
+// How predictions are learnt. The blocks belong to core/perf.
+struct Prediction {
+  perf::CalibratorConfig calibration;
+  perf::OutputLengthsConfig output_lengths;
+};
+
+template <typename V>
+void describe(V& v, Prediction& c) {
+  v(c.calibration, "calibration", "Scaling of the engine profiles by what engines do.");
+  v(c.output_lengths, "output_lengths", "Expected lengths of answers.");
+}
+
 struct Gateway {
   std::string name = "gateway";  // metadata.name
   Address listen{"127.0.0.1", 8080};
@@ -210,7 +226,10 @@ struct Gateway {
   Sse sse;
   Observe observe;
   Logs logs;
+  admission::Config admission;
   cache::Config cache;
+  Prediction prediction;
+  ledger::Config ledger;
   recovery::Config recovery;
   routing::Config routing;
   bool operator==(const Gateway& other) const;
@@ -234,7 +253,10 @@ void describe(V& v, Gateway& c) {
   v(c.sse, "sse", "Streams.");
   v(c.observe, "observe", "Looking at engines.");
   v(c.logs, "logs", "Log files; they reopen on SIGUSR1.");
+  v(c.admission, "admission", "Requests that wait for an endpoint.");
   v(c.cache, "cache", "Knowledge of which engine holds which prompt's beginning.");
+  v(c.prediction, "prediction", "How predictions are learnt.");
+  v(c.ledger, "ledger", "Totals of outcomes, tokens and cost.");
   v(c.recovery, "recovery", "What happens when engines fail.");
   v(c.routing, "routing", "Where requests go.");
 }
