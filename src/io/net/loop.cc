@@ -75,14 +75,14 @@ Loop::Loop(int epoll_fd, std::unique_ptr<Mailbox> mailbox)
 
 Loop::~Loop() { ::close(epoll_fd_); }
 
-Result<void*> Loop::watch(int fd, Watcher& watcher) {
+Result<void> Loop::watch(int fd, Watcher& watcher) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = &watcher;
   if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) {
     return internal(std::string("epoll_ctl: ") + std::strerror(errno));
   }
-  return nullptr;
+  return {};
 }
 
 void Loop::unwatch(int fd, Watcher& watcher) {

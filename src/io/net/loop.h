@@ -35,7 +35,7 @@ class Loop {
 
   // Watches `fd` for reading, writing and hang-up at once, edge-triggered, for its whole life: no
   // system call is needed when interest changes.
-  Result<void*> watch(int fd, Watcher& watcher);
+  Result<void> watch(int fd, Watcher& watcher);
   void unwatch(int fd, Watcher& watcher);
 
   void arm(Timer& timer, Instant deadline) { timers_.arm(timer, deadline); }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GET over a blocking socket, read by our own parser.
+#include "app/admin_client.h"
+
+#include <poll.h>
+
+#include <nlohmann/json.hpp>
+
+#include "io/http/body_decoder.h"
+#include "io/http/head_parser.h"
+#include "io/http/writer.h"
+#include "io/net/stream.h"
+
+namespace signalbox::app {
+namespace {
+
+using Status = net::IoResult::Status;
+
+constexpr int kPatienceMs = 5000;
+constexpr std::uint64_t kAnswerMax = 256 << 20;
+
+Error unreachable(const std::string& address) {
+  return Error{Code::Unavailable, Source::Us, true,
+               "No gateway answers at " + address + ". Is it running? Its admin address is "
+               "Gateway.admin.listen; name another with --admin."};
+}
+
+bool wait(const net::Stream& stream, short events) {
+  pollfd entry{stream.fd(), events, 0};
+  return ::poll(&entry, 1, kPatienceMs) == 1;
+}
+
+// Appends what comes until the peer closes.
+bool read_all(net::Stream& stream, std::string& out) {
+  char buffer[65536];
+  while (out.size() < kAnswerMax) {
+    const net::IoResult got = stream.read(buffer, sizeof buffer);
+    if (got.status == Status::Closed) return true;
+    if (got.status == Status::Failed) return false;
+    if (got.status == Status::WouldBlock) {
+      if (!wait(stream, POLLIN)) return false;
+      continue;
+    }
+    out.append(buffer, got.bytes);
+  }
+  return false;
+}
+
+Result<std::string> read_answer(const std::string& bytes) {
+  http::ResponseParser parser{http::Limits{}};
+  if (parser.parse(bytes) != http::Progress::Complete) return internal("The answer is broken.");
+  http::BodyDecoder decoder(parser.head().framing, http::Limits{}, http::Side::Response,
+                            kAnswerMax);
+  std::string_view rest = std::string_view(bytes).substr(parser.head_length());
+  std::string body;
+  while (!rest.empty() && !decoder.done()) {
+    const http::BodyStep step = decoder.next(rest);
+    if (step.state == http::BodyState::Error) return internal("The answer is broken.");
+    body.append(step.data);
+    rest.remove_prefix(step.consumed);
+  }
+  if (parser.head().status == 200) return body;
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  std::string message = "The gateway answered " + std::to_string(parser.head().status) + ".";
+  if (json.is_object() && json.contains("error")) {
+    message = json["error"].value("message", message);
+  }
+  return Error{Code::NotFound, Source::Client, false, message};
+}
+
+}  // namespace
+
+Result<std::string> admin_get(const std::string& address, const std::string& path,
+                              const std::string& token) {
+  TRY_ASSIGN(const net::Address target, net::Address::parse(address));
+  auto stream = net::Stream::connecting(target, nullptr, "");
+  if (!stream || !wait(*stream, POLLOUT) || stream->connect_error() != 0) {
+    return unreachable(address);
+  }
+  std::string request;
+  http::append_request_line(request, "GET", path);
+  http::append_field(request, "host", address);
+  http::append_field(request, "connection", "close");
+  if (!token.empty()) http::append_field(request, "authorization", "Bearer " + token);
+  http::append_end_of_head(request);
+  if (stream->write(request).bytes != request.size()) return unreachable(address);
+  std::string answer;
+  if (!read_all(*stream, answer)) return unreachable(address);
+  return read_answer(answer);
+}
+
+}  // namespace signalbox::app

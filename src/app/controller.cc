@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration and discovery in, fleet out.
+#include "app/controller.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "app/compose.h"
+#include "core/flow/flow.h"
+#include "io/telemetry/log.h"
+
+namespace signalbox::app {
+namespace {
+
+using telemetry::log_error;
+using telemetry::log_info;
+using telemetry::log_warn;
+
+observe::Config observe_config(const spec::Observe& settings) {
+  observe::Config config;
+  config.answer_within = settings.scrape_timeout;
+  return config;
+}
+
+// What cannot be told apart yet is spoken to in the common dialect.
+model::EngineKind kind_of(model::EngineKind declared, const engine::Discovery* found) {
+  if (declared != model::EngineKind::Auto) return declared;
+  return found != nullptr ? found->kind : model::EngineKind::OpenAi;
+}
+
+std::uint64_t hash_domain(const std::string& name) {
+  const config::Sha256 hash = config::sha256("signalbox isolation domain " + name);
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 8; ++i) value = value << 8 | hash[i];
+  return value | 1;
+}
+
+std::string hex_salt(std::uint64_t domain) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(domain >> shift) & 15];
+  return text;
+}
+
+void copy_limits(gateway::Published& p, const spec::Gateway& g) {
+  p.http_limits.head_bytes_max = g.limits.header_block;
+  p.http_limits.fields_max = g.limits.header_fields;
+  p.http_limits.line_bytes_max = g.limits.header_line;
+  p.http_limits.body_bytes_max = g.limits.body;
+  p.http_limits.sse_tail_bytes_max = g.limits.event;
+  p.body_max = static_cast<std::uint64_t>(g.limits.body.value);
+  p.client_buffer = static_cast<std::size_t>(g.limits.client_buffer.value);
+  p.answer_held = static_cast<std::size_t>(g.limits.answer_held.value);
+  p.scan_limits.depth_max = g.limits.json_depth;
+  p.scan_limits.messages_max = g.limits.messages;
+  p.scan_limits.inputs_max = g.limits.inputs;
+  p.scan_limits.tools_max = g.limits.tools;
+  p.scan_limits.n_max = g.limits.n;
+  p.scan_limits.best_of_max = g.limits.best_of;
+  p.scan_limits.top_logprobs_max = g.limits.top_logprobs;
+  p.scan_limits.stop_max = g.limits.stop_sequences;
+  p.scan_limits.stop_bytes_max = static_cast<int>(g.limits.stop_length.value);
+  p.scan_limits.logit_bias_max = g.limits.logit_bias;
+  p.scan_limits.output_tokens_max = g.limits.max_tokens;
+  p.timeouts = g.timeouts;
+  p.decision_headers = g.decision_headers;
+}
+
+}  // namespace
+
+flow::Config core_config(const spec::Gateway& gateway) {
+  flow::Config config;
+  config.admission = gateway.admission;
+  config.cache = gateway.cache;
+  config.recovery = gateway.recovery;
+  config.routing = gateway.routing;
+  config.decisions_kept = gateway.limits.decisions_kept;
+  return config;
+}
+
+Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher,
+                       std::uint64_t seed)
+    : loop_(loop), host_(host), publisher_(std::move(publisher)),
+      observer_(loop, observe_config({}), Rng(seed, "observe"),
+                {[this](model::Event event) {
+                   batch_.push_back(std::move(event));
+                   host_.hand_in_foreign(batch_);
+                 },
+                 [this](const observe::Found& found) { on_found(found); },
+                 [](std::string_view name, const Error& error) {
+                   log_warn("an engine does not answer", {{"engine", name}, {"why", error.message}});
+                 },
+                 nullptr}),
+      resolve_timer_([this] { resolve_names(); }), rebuild_timer_([this] { rebuild(); }) {}
+
+Controller::~Controller() = default;
+
+void Controller::use(config::Loaded loaded) {
+  loaded_ = std::move(loaded);
+  addresses_.clear();
+  rebuild();
+  resolve_names();
+}
+
+void Controller::use_addresses(config::Loaded base, std::vector<spec::Url> urls) {
+  loaded_ = std::move(base);
+  addresses_ = std::move(urls);
+  rebuild();
+  resolve_names();
+}
+
+void Controller::reload(const std::string& path) {
+  auto next = config::load(path);
+  if (!next) {
+    return log_error("the configuration was not reloaded; the present one stays in force",
+                     {{"why", next.error().message}});
+  }
+  const std::vector<std::string> changes = spec::diff(loaded_.config, next->config);
+  log_info("configuration reloaded", {{"changes", changes.size()}});
+  for (const std::string& change : changes) log_info(change);
+  tls_.clear();
+  use(std::move(*next));
+}
+
+void Controller::rebuild() {
+  if (!addresses_.empty()) compose(loaded_.config, addresses_, found_);
+  compiled_ = spec::compile(loaded_.config, directory_, resolved_);
+  for (const std::string& note : compiled_.notes) log_warn(note);
+  publish();
+  watch();
+}
+
+// DNS blocks, so it has a thread of its own for as long as it takes.
+void Controller::resolve_names() {
+  std::vector<std::string> names = spec::unresolved(loaded_.config);
+  for (const spec::Url& url : addresses_) {
+    if (!net::Address::parse(spec::host_port(url))) names.push_back(spec::host_port(url));
+  }
+  loop_.arm_after(resolve_timer_, loaded_.config.gateway.observe.resolve_interval);
+  if (names.empty() || resolving_) return;
+  resolving_ = true;
+  std::thread([this, names = std::move(names)] {
+    spec::Resolved resolved;
+    for (const std::string& name : names) {
+      const auto parts = net::split_host_port(name);
+      if (!parts) continue;
+      const auto addresses = net::resolve(parts->host, parts->port);
+      if (!addresses) continue;
+      for (const net::Address& address : *addresses) resolved[name].push_back(address.text());
+    }
+    loop_.post([this, resolved = std::move(resolved)]() mutable {
+      resolving_ = false;
+      // A name that cannot be resolved just now keeps its last addresses.
+      for (auto& [name, addresses] : resolved_) resolved.try_emplace(name, addresses);
+      if (resolved == resolved_) return;
+      resolved_ = std::move(resolved);
+      rebuild();
+    });
+  }).detach();
+}
+
+void Controller::on_found(const observe::Found& found) {
+  const auto known = found_.find(found.name);
+  if (known != found_.end() && known->second == found.discovery) return;
+  const engine::Discovery& d = found.discovery;
+  std::string models;
+  for (const engine::ModelInfo& info : d.facts.models) {
+    if (!models.empty()) models += ", ";
+    models += info.id;
+  }
+  log_info("engine found", {{"engine", found.name}, {"kind", name(d.kind)}, {"models", models},
+                            {"slots", d.facts.slots}, {"ready", d.ready}});
+  if (!d.note.empty()) log_warn(d.note, {{"engine", found.name}});
+  found_[found.name] = d;
+  // A thousand engines are found in one second: one rebuild for many of them.
+  if (!rebuild_timer_.armed()) loop_.arm_after(rebuild_timer_, std::chrono::milliseconds(20));
+}
+
+std::shared_ptr<net::TlsContext> Controller::tls_for(const spec::Pool& pool) {
+  const std::string ca =
+      pool.tls.ca.empty() ? "" : config::resolve_path(loaded_.folder, pool.tls.ca);
+  auto& context = tls_[ca];
+  if (!context) {
+    auto made = net::TlsContext::client(ca);
+    if (!made) {
+      log_error("TLS towards a pool cannot be set up", {{"pool", pool.name},
+                                                        {"why", made.error().message}});
+      return nullptr;
+    }
+    context = std::move(*made);
+  }
+  return context;
+}
+
+gateway::EndpointAccess Controller::access(const model::Endpoint& endpoint,
+                                           const spec::EndpointOrigin& origin) {
+  const spec::Pool& pool = *spec::find(loaded_.config.pools, origin.pool);
+  const std::string name = spec::host_port(origin.url);
+  const auto found = found_.find(name);
+  gateway::EndpointAccess access;
+  access.id = endpoint.id;
+  access.kind = kind_of(pool.engine, found == found_.end() ? nullptr : &found->second);
+  access.habits = &engine::habits(access.kind);
+  access.address = *net::Address::parse(endpoint.address);
+  access.label = endpoint.address;
+  if (endpoint.rank >= 0) {
+    access.label += "/" + std::to_string(endpoint.rank);
+    access.rank = std::to_string(endpoint.rank);
+  }
+  access.host_field = name;
+  if (origin.url.tls) {
+    access.tls = tls_for(pool);
+    access.server_name = pool.tls.server_name.empty() ? origin.url.host : pool.tls.server_name;
+  }
+  const spec::Model& model = *spec::find(loaded_.config.models, pool.model.name);
+  access.served_model = pool.served_model.empty() ? model.public_or_name() : pool.served_model;
+  const auto key = loaded_.secrets.upstream.find(pool.name);
+  if (key != loaded_.secrets.upstream.end() && !key->second.empty()) {
+    access.authorization = "Bearer " + std::string(key->second.reveal());
+  }
+  access.drain_on_abort = pool.on_client_abort == spec::OnClientAbort::Drain;
+  return access;
+}
+
+void Controller::add_names(gateway::Published& published) const {
+  const spec::Config& config = loaded_.config;
+  const model::Fleet& fleet = *published.fleet;
+  for (const model::Route& route : fleet.routes) {
+    gateway::NameAccess access;
+    access.route = route.id;
+    access.tenants = route.tenants;
+    access.owner = "signalbox";
+    for (const model::Target& target : route.targets) {
+      for (const model::Model& m : fleet.models) {
+        if (m.id == target.model) access.context_tokens = m.context_tokens;
+      }
+    }
+    published.names[route.name] = access;
+  }
+  // An adapter goes by its own name, along the route of its base model.
+  for (const spec::Model& model : config.models) {
+    const auto base = published.names.find(model.public_or_name());
+    if (base == published.names.end()) continue;
+    for (const std::string& lora : model.loras) {
+      gateway::NameAccess access = base->second;
+      access.lora = flow::lora_hash(lora);
+      access.lora_name = true;
+      published.names.try_emplace(lora, access);
+    }
+  }
+}
+
+void Controller::add_tenants(gateway::Published& published) const {
+  for (const auto& [hash, name] : loaded_.secrets.tenants) {
+    const spec::Tenant* declared = spec::find(loaded_.config.tenants, name);
+    gateway::TenantAccess access;
+    access.name = name;
+    for (const model::Tenant& tenant : published.fleet->tenants) {
+      if (tenant.name == name) access.id = tenant.id;
+    }
+    if (declared != nullptr && declared->isolation) {
+      access.domain = hash_domain(name);
+      access.salt = hex_salt(access.domain);
+    }
+    published.tenants[hash] = access;
+  }
+}
+
+void Controller::publish() {
+  auto published = std::make_shared<gateway::Published>();
+  published->config = loaded_.config;
+  published->fleet = std::make_shared<const model::Fleet>(compiled_.fleet);
+  copy_limits(*published, loaded_.config.gateway);
+  for (std::size_t i = 0; i < compiled_.fleet.endpoints.size(); ++i) {
+    published->endpoints.push_back(access(compiled_.fleet.endpoints[i], compiled_.origins[i]));
+  }
+  std::sort(published->endpoints.begin(), published->endpoints.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  add_names(*published);
+  add_tenants(*published);
+  published_ = published;
+  // The workers first: the core may name a new endpoint as soon as it knows it.
+  publisher_(published_);
+  host_.apply({core_config(loaded_.config.gateway), published_->fleet});
+}
+
+void Controller::watch() {
+  std::map<std::string, observe::Target> targets;  // by address
+  const auto target_at = [&](const spec::Url& url,
+                             const std::string& address) -> observe::Target* {
+    const auto parsed = net::Address::parse(address);
+    if (!parsed) return nullptr;
+    observe::Target& target = targets[address];
+    if (target.name.empty()) {
+      target.name = spec::host_port(url);
+      target.address = *parsed;
+    }
+    return &target;
+  };
+  for (std::size_t i = 0; i < compiled_.fleet.endpoints.size(); ++i) {
+    const model::Endpoint& endpoint = compiled_.fleet.endpoints[i];
+    const spec::EndpointOrigin& origin = compiled_.origins[i];
+    const spec::Pool& pool = *spec::find(loaded_.config.pools, origin.pool);
+    observe::Target* target = target_at(origin.url, endpoint.address);
+    if (target == nullptr) continue;
+    // A discovered pool stays open to discovery: the engine behind an address may change.
+    target->declared = addresses_.empty() ? pool.engine : model::EngineKind::Auto;
+    target->members.push_back({endpoint.id, endpoint.rank});
+    if (origin.url.tls) {
+      target->tls = tls_for(pool);
+      target->server_name = origin.url.host;
+    }
+    const auto key = loaded_.secrets.upstream.find(pool.name);
+    if (key != loaded_.secrets.upstream.end()) target->key = key->second.reveal();
+  }
+  for (const spec::Url& url : addresses_) {
+    const std::string name = spec::host_port(url);
+    const auto resolved = resolved_.find(name);
+    if (resolved == resolved_.end()) {
+      target_at(url, name);
+      continue;
+    }
+    for (const std::string& address : resolved->second) target_at(url, address);
+  }
+  std::vector<observe::Target> list;
+  for (auto& [address, target] : targets) list.push_back(std::move(target));
+  observer_.set_targets(std::move(list));
+}
+
+bool Controller::ready() const { return published_ && !published_->endpoints.empty(); }
+
+}  // namespace signalbox::app

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control side of `serve`: configuration, names to addresses, what engines turn out to be; makes
+// the fleet of them and hands it to the core and the workers. Runs on the control loop's thread.
+// Keeps: a configuration is applied whole or not at all; the last good one stays.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/flow/config.h"
+#include "core/spec/compile.h"
+#include "core/spec/directory.h"
+#include "io/config/load.h"
+#include "io/engine/detect.h"
+#include "io/gateway/published.h"
+#include "io/host/core_host.h"
+#include "io/net/loop.h"
+#include "io/observe/observer.h"
+
+namespace signalbox::app {
+
+// Told when there is something new to serve.
+using Publisher = std::function<void(std::shared_ptr<const gateway::Published>)>;
+
+class Controller {
+ public:
+  Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher, std::uint64_t seed);
+  ~Controller();
+
+  // Serves what the configuration declares.
+  void use(config::Loaded loaded);
+  // Serves whatever is found at these addresses: pools and models are made of what engines say.
+  void use_addresses(config::Loaded base, std::vector<spec::Url> urls);
+
+  // Reads the files again; on any error the present configuration stays and the error is logged.
+  void reload(const std::string& path);
+
+  const config::Loaded& loaded() const { return loaded_; }
+  std::shared_ptr<const gateway::Published> published() const { return published_; }
+
+  // Whether some model has an endpoint that has been found out.
+  bool ready() const;
+  // What was found at each target, by name.
+  const std::map<std::string, engine::Discovery>& found() const { return found_; }
+
+ private:
+  // Compiles, publishes, and watches. Names are resolved first, in the background.
+  void rebuild();
+  void resolve_names();
+  void compose_from_found();
+  void publish();
+  void watch();
+  gateway::EndpointAccess access(const model::Endpoint& endpoint, const spec::EndpointOrigin& origin);
+  void add_names(gateway::Published& published) const;
+  void add_tenants(gateway::Published& published) const;
+  void on_found(const observe::Found& found);
+  std::shared_ptr<net::TlsContext> tls_for(const spec::Pool& pool);
+
+  net::Loop& loop_;
+  host::CoreHost& host_;
+  Publisher publisher_;
+  observe::Observer observer_;
+  config::Loaded loaded_;
+  std::vector<spec::Url> addresses_;  // zero configuration: watched as they are
+  spec::Directory directory_;
+  spec::Resolved resolved_;
+  spec::Compiled compiled_;
+  std::map<std::string, engine::Discovery> found_;  // by `host:port`
+  std::map<std::string, std::shared_ptr<net::TlsContext>> tls_;
+  std::shared_ptr<const gateway::Published> published_;
+  std::vector<model::Event> batch_;
+  net::Timer resolve_timer_;
+  net::Timer rebuild_timer_;
+  bool resolving_ = false;
+};
+
+// The settings of the deciding rooms, out of a configuration.
+flow::Config core_config(const spec::Gateway& gateway);
+
+}  // namespace signalbox::app

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// `signalbox serve`: wires the rooms, starts the threads, and stops in good order. The main thread
+// runs the control loop (configuration, discovery, admin, signals); each I/O thread runs a Worker.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <thread>
+
+#include "app/admin_api.h"
+#include "app/commands.h"
+#include "app/controller.h"
+#include "app/event_log.h"
+#include "app/file_watch.h"
+#include "core/flow/flow.h"
+#include "io/gateway/admin_server.h"
+#include "io/gateway/worker.h"
+#include "io/telemetry/log.h"
+#include "io/telemetry/process_metrics.h"
+
+namespace signalbox::app {
+namespace {
+
+using telemetry::log_error;
+using telemetry::log_info;
+
+// Signals as events of the control loop.
+class Signals final : public net::Watcher {
+ public:
+  Signals(net::Loop& loop, std::function<void(int)> handler)
+      : loop_(loop), handler_(std::move(handler)) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&set, number);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    fd_ = net::Fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+    (void)loop_.watch(fd_.get(), *this);
+  }
+  ~Signals() { loop_.unwatch(fd_.get(), *this); }
+
+  void on_ready(std::uint32_t) override {
+    signalfd_siginfo info{};
+    while (read(fd_.get(), &info, sizeof info) == sizeof info) {
+      handler_(static_cast<int>(info.ssi_signo));
+    }
+  }
+
+ private:
+  net::Loop& loop_;
+  std::function<void(int)> handler_;
+  net::Fd fd_;
+};
+
+std::uint64_t draw_seed() {
+  std::uint64_t seed = 0;
+  const int fd = ::open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    [[maybe_unused]] const auto got = ::read(fd, &seed, sizeof seed);
+    ::close(fd);
+  }
+  return seed | 1;
+}
+
+// As many open files as we may have; half of them for clients.
+std::int64_t raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return static_cast<std::int64_t>(limit.rlim_cur / 2);
+}
+
+Result<net::Address> to_address(const spec::Address& address) {
+  const std::string host = address.host == "localhost" ? "127.0.0.1" : address.host;
+  const bool v6 = host.find(':') != std::string::npos;
+  return net::Address::parse((v6 ? "[" + host + "]" : host) + ":" + std::to_string(address.port));
+}
+
+Result<config::Loaded> load_or_default(const ServeOptions& options) {
+  config::Loaded loaded;
+  if (!options.config.empty()) {
+    TRY_ASSIGN(loaded, config::load(options.config));
+  }
+  spec::Gateway& gateway = loaded.config.gateway;
+  if (!options.listen.empty()) {
+    TRY_ASSIGN(gateway.listen, spec::parse_address(options.listen));
+  }
+  if (!options.admin.empty()) {
+    TRY_ASSIGN(gateway.admin.listen, spec::parse_address(options.admin));
+  }
+  if (options.threads > 0) gateway.threads = options.threads;
+  if (!options.access_log.empty()) gateway.logs.access = options.access_log;
+  if (!options.event_log.empty()) gateway.logs.events = options.event_log;
+  if (options.insecure) gateway.insecure = true;
+  if (!spec::is_loopback(gateway.listen) && loaded.config.tenants.empty() && !gateway.insecure) {
+    return invalid("Listening on " + spec::to_string(gateway.listen) +
+                   " without tenants would serve everybody who can reach it: declare Tenants, "
+                   "listen on 127.0.0.1, or say --insecure.");
+  }
+  if (!spec::is_loopback(gateway.admin.listen) && !loaded.secrets.admin) {
+    return invalid("The admin listener beyond this machine needs Gateway.admin.token.");
+  }
+  return loaded;
+}
+
+class Server {
+ public:
+  Server(const ServeOptions& options, config::Loaded loaded)
+      : options_(options), initial_(std::move(loaded)), metrics_(registry_) {}
+
+  Result<int> run();
+
+ private:
+  Result<void> start_workers();
+  Result<void> start_admin();
+  void use_configuration();
+  void on_signal(int number);
+  void drain();
+  void check_drained();
+  void reload();
+  void reopen_logs();
+  void reload_certificates();
+  void stop_workers();
+
+  ServeOptions options_;
+  config::Loaded initial_;
+  telemetry::Registry registry_;
+  gateway::Metrics metrics_;
+  std::uint64_t seed_ = 0;
+  std::unique_ptr<net::Loop> loop_;
+  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<telemetry::LogFile> access_log_;
+  std::unique_ptr<host::CoreHost> host_;
+  std::unique_ptr<gateway::Shared> shared_;
+  std::vector<std::unique_ptr<gateway::Worker>> workers_;
+  std::vector<std::thread> threads_;
+  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<AdminApi> api_;
+  std::unique_ptr<gateway::AdminServer> admin_;
+  std::unique_ptr<FileWatch> files_;
+  std::unique_ptr<net::Timer> drain_timer_;
+  Instant drain_until_{};
+  int exit_code_ = 0;
+};
+
+Result<void> Server::start_workers() {
+  const spec::Gateway& gateway = initial_.config.gateway;
+  TRY_ASSIGN(net::Address address, to_address(gateway.listen));
+  std::shared_ptr<net::TlsContext> tls;
+  if (!gateway.tls.cert.empty()) {
+    const auto path = [&](const std::string& p) {
+      return p.empty() ? p : config::resolve_path(initial_.folder, p);
+    };
+    TRY_ASSIGN(tls, net::TlsContext::server(path(gateway.tls.cert), path(gateway.tls.key),
+                                            path(gateway.tls.client_ca)));
+  }
+  const int count = gateway.threads > 0
+                        ? gateway.threads
+                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  for (int i = 0; i < count; ++i) {
+    TRY_ASSIGN(auto worker, gateway::Worker::create(*shared_, address, tls));
+    if (i == 0) address = worker->listening();  // port 0 became a real one: share it
+    workers_.push_back(std::move(worker));
+  }
+  return {};
+}
+
+Result<void> Server::start_admin() {
+  const spec::Admin& settings = initial_.config.gateway.admin;
+  TRY_ASSIGN(const net::Address address, to_address(settings.listen));
+  gateway::AdminAccess access;
+  access.hosts = settings.hosts;
+  if (initial_.secrets.admin) {
+    access.needs_token = true;
+    access.token = *initial_.secrets.admin;
+  }
+  api_ = std::make_unique<AdminApi>(*host_, *controller_, *shared_, registry_);
+  TRY_ASSIGN(admin_, gateway::AdminServer::create(
+                         *loop_, address, std::move(access),
+                         [this](const gateway::AdminRequest& request) {
+                           return api_->handle(request);
+                         }));
+  return {};
+}
+
+void Server::use_configuration() {
+  if (options_.urls.empty()) return controller_->use(std::move(initial_));
+  std::vector<spec::Url> urls;
+  for (const std::string& text : options_.urls) urls.push_back(*spec::parse_url(text));
+  controller_->use_addresses(std::move(initial_), std::move(urls));
+}
+
+Result<int> Server::run() {
+  seed_ = options_.seed != 0 ? options_.seed : draw_seed();
+  TRY_ASSIGN(loop_, net::Loop::create());
+  Signals signals(*loop_, [this](int number) { on_signal(number); });
+  const std::int64_t file_limit = raise_file_limit();
+  const flow::Config core = core_config(initial_.config.gateway);
+  // The event log must exist before the host that feeds it.
+  if (!initial_.config.gateway.logs.events.empty()) {
+    TRY_ASSIGN(event_log_, EventLog::open(initial_.config.gateway.logs.events, seed_));
+  }
+  host_ = std::make_unique<host::CoreHost>(std::make_unique<flow::Flow>(core, seed_),
+                                           event_log_.get());
+  shared_ = std::make_unique<gateway::Shared>(*host_, metrics_,
+                                              static_cast<std::uint32_t>(draw_seed()));
+  const int limit = initial_.config.gateway.limits.connections;
+  shared_->connections_max = limit > 0 ? limit : file_limit;
+  telemetry::add_process_metrics(registry_);
+  if (!initial_.config.gateway.logs.access.empty()) {
+    TRY_ASSIGN(access_log_, telemetry::LogFile::open(initial_.config.gateway.logs.access));
+    shared_->access_log = access_log_.get();
+  }
+  TRY_CHECK(start_workers());
+  controller_ = std::make_unique<Controller>(
+      *loop_, *host_,
+      [this](std::shared_ptr<const gateway::Published> published) {
+        for (auto& worker : workers_) worker->publish(published);
+      },
+      seed_);
+  TRY_CHECK(start_admin());
+  const bool watch = initial_.config.gateway.watch_files && !options_.config.empty();
+  std::vector<std::string> watched = initial_.files;
+  use_configuration();
+  if (watch) {
+    files_ = std::make_unique<FileWatch>(*loop_, [this] { reload(); });
+    files_->set_files(std::move(watched));
+  }
+  for (auto& worker : workers_) threads_.emplace_back([&worker] { worker->run(); });
+  log_info("listening", {{"clients", workers_.front()->listening().text()},
+                         {"admin", admin_->listening().text()},
+                         {"threads", workers_.size()}});
+  loop_->run();
+  stop_workers();
+  return exit_code_;
+}
+
+void Server::on_signal(int number) {
+  switch (number) {
+    case SIGHUP: return reload();
+    case SIGUSR1: return reopen_logs();
+    default:
+      // The second one means it.
+      if (shared_->draining) return loop_->stop();
+      return drain();
+  }
+}
+
+void Server::reload() {
+  if (options_.config.empty()) return;
+  controller_->reload(options_.config);
+  if (files_) files_->set_files(controller_->loaded().files);
+  reload_certificates();
+}
+
+void Server::reload_certificates() {
+  const config::Loaded& loaded = controller_->loaded();
+  const spec::Tls& tls = loaded.config.gateway.tls;
+  if (tls.cert.empty()) return;
+  const auto path = [&](const std::string& p) {
+    return p.empty() ? p : config::resolve_path(loaded.folder, p);
+  };
+  auto context = net::TlsContext::server(path(tls.cert), path(tls.key), path(tls.client_ca));
+  if (!context) {
+    return log_error("the certificate was not reloaded; the present one stays in force",
+                     {{"why", context.error().message}});
+  }
+  for (auto& worker : workers_) worker->set_tls(*context);
+}
+
+void Server::reopen_logs() {
+  if (access_log_) access_log_->reopen();
+  if (event_log_) event_log_->file().reopen();
+}
+
+// readyz fails first; then no new connection is accepted; streams finish, until the deadline.
+void Server::drain() {
+  log_info("draining");
+  shared_->draining = true;
+  for (auto& worker : workers_) worker->drain();
+  drain_until_ = loop_->now() + controller_->loaded().config.gateway.timeouts.drain;
+  drain_timer_ = std::make_unique<net::Timer>([this] { check_drained(); });
+  loop_->arm_after(*drain_timer_, std::chrono::milliseconds(50));
+}
+
+void Server::check_drained() {
+  std::size_t in_flight = 0;
+  host_->read([&](const flow::Flow& flow) { in_flight = flow.in_flight(); });
+  const bool answered = in_flight == 0 && shared_->connections == 0;
+  if (answered || loop_->now() >= drain_until_) return loop_->stop();
+  loop_->arm_after(*drain_timer_, std::chrono::milliseconds(50));
+}
+
+void Server::stop_workers() {
+  for (auto& worker : workers_) worker->stop();
+  for (std::thread& thread : threads_) thread.join();
+  admin_.reset();
+  controller_.reset();
+  workers_.clear();
+}
+
+}  // namespace
+
+int serve(const ServeOptions& options) {
+  const auto fail = [](const Error& error) {
+    std::fprintf(stderr, "signalbox serve: %s\n", error.message.c_str());
+    return 1;
+  };
+  for (const std::string& url : options.urls) {
+    if (const auto parsed = spec::parse_url(url); !parsed) return fail(parsed.error());
+  }
+  if (options.config.empty() && options.urls.empty()) {
+    return fail(invalid("Name engines (signalbox serve http://127.0.0.1:8000) or a configuration "
+                        "(-c FILE)."));
+  }
+  if (options.log_level == "debug") telemetry::set_log_level(telemetry::Level::Debug);
+  if (options.log_level == "warn") telemetry::set_log_level(telemetry::Level::Warn);
+  if (options.log_level == "error") telemetry::set_log_level(telemetry::Level::Error);
+  auto loaded = load_or_default(options);
+  if (!loaded) return fail(loaded.error());
+  Server server(options, std::move(*loaded));
+  const auto code = server.run();
+  return code ? *code : fail(code.error());
+}
+
+}  // namespace signalbox::app

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// validate, replay, docs: commands that read, say, and exit.
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "app/commands.h"
+#include "app/event_log.h"
+#include "core/spec/schema.h"
+#include "io/config/load.h"
+
+namespace signalbox::app {
+
+int validate(const ValidateOptions& options) {
+  const auto loaded = config::load(options.config);
+  if (!loaded) {
+    std::fprintf(stderr, "%s\n", loaded.error().message.c_str());
+    return 1;
+  }
+  const spec::Config& c = loaded->config;
+  std::printf("%s is valid: %zu models, %zu pools, %zu tenants, %zu objectives, %zu routes\n",
+              options.config.c_str(), c.models.size(), c.pools.size(), c.tenants.size(),
+              c.objectives.size(), c.routes.size());
+  return 0;
+}
+
+int replay(const ReplayOptions& options) {
+  std::ifstream in(options.log, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  if (!in) {
+    std::fprintf(stderr, "signalbox replay: '%s' cannot be read\n", options.log.c_str());
+    return 1;
+  }
+  const auto report = replay_log(bytes.str());
+  if (!report) {
+    std::fprintf(stderr, "signalbox replay: %s\n", report.error().message.c_str());
+    return 1;
+  }
+  if (!report->identical) {
+    std::printf("different: record %llu: %s\n",
+                static_cast<unsigned long long>(report->first_difference),
+                report->difference.c_str());
+    return 1;
+  }
+  std::printf("identical: %llu events, %llu configurations\n",
+              static_cast<unsigned long long>(report->events),
+              static_cast<unsigned long long>(report->setups));
+  return 0;
+}
+
+int docs(const std::string& page) {
+  if (page == "settings") std::fputs(spec::settings_markdown().c_str(), stdout);
+  else if (page == "schema") std::fputs(spec::json_schema().c_str(), stdout);
+  else return 2;
+  return 0;
+}
+
+}  // namespace signalbox::app

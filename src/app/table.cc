@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aligns cells.
+#include "app/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace signalbox::app {
+namespace {
+
+bool is_figure(const std::string& cell) {
+  return !cell.empty() && cell.find_first_not_of("0123456789.-+%e") == std::string::npos;
+}
+
+}  // namespace
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string pad(widths[i] - row[i].size(), ' ');
+      line += is_figure(row[i]) ? pad + row[i] : row[i] + pad;
+      if (i + 1 < row.size()) line += "  ";
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
+
+}  // namespace signalbox::app

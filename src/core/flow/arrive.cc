@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive and admit: the request is known from here on and will end in exactly one outcome.
+#include <utility>
+
+#include "core/flow/core.h"
+
+namespace signalbox::flow {
+namespace {
+
+using Answer = model::Conclude::Answer;
+
+const model::Route* find_route(const model::Fleet& fleet, model::RouteId id) {
+  for (const model::Route& route : fleet.routes) {
+    if (route.id == id) return &route;
+  }
+  return nullptr;
+}
+
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ull;
+  return x ^ (x >> 32);
+}
+
+}  // namespace
+
+void Core::on(model::RequestArrived&& event, Instant now, Actions& out) {
+  const model::RequestId id = event.request;
+  if (requests_.contains(id)) {
+    ++totals_.illegal_events;
+    return;
+  }
+  Request& request = *requests_.emplace(id, std::make_unique<Request>()).first->second;
+  request.arrived = std::move(event);
+  request.at = now;
+  legal(request.grammar.take(model::RequestGrammar::Signal::Arrived));
+  ++totals_.arrived;
+  ledger_.arrived(id, request.arrived.tenant);
+
+  if (draining_) {
+    return conclude(request, model::Outcome::Draining, Answer::Local, std::chrono::seconds(1), out);
+  }
+  if (!caps_.acquire(request.arrived.tenant)) {
+    return conclude(request, model::Outcome::TenantLimit, Answer::Local, std::chrono::seconds(1),
+                    out);
+  }
+  request.tenant_slot = true;
+  if (!choose_model(request)) {
+    return conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5),
+                    out);
+  }
+  bind_chain(request);
+  // First come, first served: nobody overtakes those who wait already.
+  if (!queue_.empty(request.model)) return enqueue(request, now, out);
+  switch (place(request, now, out)) {
+    case Placed::Sent: return;
+    case Placed::Waits: return enqueue(request, now, out);
+    case Placed::Nowhere:
+      return conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5),
+                      out);
+  }
+}
+
+bool Core::servable(model::ModelId model) const {
+  const auto found = pools_of_model_.find(model);
+  if (found == pools_of_model_.end()) return false;
+  for (const model::PoolId id : found->second) {
+    if (!pools_.at(id).endpoints.empty()) return true;
+  }
+  return false;
+}
+
+bool Core::choose_model(Request& request) {
+  const model::Route* route = find_route(*fleet_, request.arrived.route);
+  if (route == nullptr) return false;
+  double total = 0;
+  for (const model::Target& target : route->targets) {
+    if (servable(target.model)) total += target.weight;
+  }
+  if (total > 0) {
+    double draw = route->targets.size() > 1 ? route_rng_.uniform() * total : 0;
+    for (const model::Target& target : route->targets) {
+      if (!servable(target.model) || target.weight <= 0) continue;
+      request.model = target.model;
+      if (draw < target.weight) return true;
+      draw -= target.weight;
+    }
+    return static_cast<bool>(request.model);
+  }
+  for (const model::ModelId fallback : route->fallback) {
+    if (!servable(fallback)) continue;
+    request.model = fallback;
+    return true;
+  }
+  return false;
+}
+
+// Two models share no cache: the chain, which was folded before the target was chosen, is bound to
+// it by a constant that keeps equal prefixes equal.
+void Core::bind_chain(Request& request) const {
+  const std::uint64_t key = mixed(request.model.value() + 0x9E3779B97F4A7C15ull);
+  for (model::PromptNode& node : request.arrived.prompt.chain) node.hash ^= key;
+}
+
+void Core::on(const model::DrainStarted&, Instant, Actions&) { draining_ = true; }
+
+}  // namespace signalbox::flow

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of Flow: every record of the core and the phases that work on them. One file a phase;
+// this header is the map. Private to core/flow.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "base/rng.h"
+#include "core/admission/tenant_caps.h"
+#include "core/admission/wait_queue.h"
+#include "core/cache/prefix_index.h"
+#include "core/flow/flow.h"
+#include "core/ledger/ledger.h"
+#include "core/model/grammar.h"
+#include "core/perf/accuracy.h"
+#include "core/perf/calibrator.h"
+#include "core/perf/evidence.h"
+#include "core/perf/output_length.h"
+#include "core/recovery/ejector.h"
+#include "core/recovery/retry.h"
+#include "core/recovery/retry_budget.h"
+#include "core/routing/decide.h"
+#include "core/routing/state.h"
+
+namespace signalbox::flow {
+
+// One request from its arrival to its conclusion.
+struct Request {
+  model::RequestArrived arrived;      // its chain is bound to `model`
+  model::RequestGrammar grammar;
+  model::AttemptGrammar attempt_grammar;
+  model::ModelId model;               // chosen target of the route
+  Instant at{};                       // arrival
+  Instant waiting_since{};
+  bool waiting = false;               // in the queue
+  bool tenant_slot = false;           // counts against its tenant's cap
+  int attempts = 0;
+  int answers = 0;                    // failing answers of engines so far
+  std::vector<model::EndpointId> tried;
+
+  // the present attempt
+  model::AttemptId attempt;
+  model::EndpointId endpoint;         // 0: none runs
+  model::PoolId pool;                 // of the endpoint, which may leave meanwhile
+  recovery::Pass pass;
+  recovery::RetryBudget::Kind kind = recovery::RetryBudget::Kind::First;
+  std::uint64_t decision = 0;
+  Instant sent{};
+  Instant first_token{};
+  bool has_first_token = false;
+  bool was_idle = false;              // the endpoint had nothing else when it was sent
+  std::int64_t prompt_tokens = 0;     // as believed at dispatch
+  std::int64_t cached_tokens = 0;
+  double decoding_at_send = 0;        // sequences past their first token there, and
+  double kv_at_send = 0;              // tokens of all in flight there
+  double ttft_predicted = 0;          // s
+  double e2e_predicted = 0;           // s
+  double sigma = 0;                   // relative uncertainty that was claimed
+};
+
+struct EndpointState {
+  model::Endpoint declared;
+  model::EndpointGrammar grammar;
+  perf::HistogramWatch histograms;
+  std::uint64_t incarnation = 0;
+  std::int64_t generated_total = -1;  // for restarts that no incarnation tells
+  bool observed = false;
+  bool unreachable = false;           // the last look failed
+  Instant observed_at{};
+  double kv_usage = -1;
+  std::uint64_t believed_version = 0; // of the pool's calibration when routing was told last
+};
+
+struct PoolState {
+  explicit PoolState(const recovery::Config& config) : budget(config) {}
+
+  model::Pool declared;
+  std::vector<model::EndpointId> endpoints;  // ascending
+  std::unique_ptr<perf::Calibrator> calibrator;
+  perf::Accuracy accuracy;
+  recovery::RetryBudget budget;
+  std::size_t refresh_next = 0;       // endpoint whose coefficients are handed on next
+};
+
+class Core {
+ public:
+  Core(const Config& config, std::uint64_t seed);
+
+  // apply.cc
+  void apply(const Setup& setup, Instant now, Actions& out);
+
+  // arrive.cc
+  void on(model::RequestArrived&& event, Instant now, Actions& out);
+  void on(const model::DrainStarted& event, Instant now, Actions& out);
+
+  // relay.cc
+  void on(const model::FirstToken& event, Instant now, Actions& out);
+  void on(const model::Progress& event, Instant now, Actions& out);
+
+  // end.cc
+  void on(const model::ClientGone& event, Instant now, Actions& out);
+  void on(const model::AttemptEnded& event, Instant now, Actions& out);
+
+  // observe.cc
+  void on(const model::EndpointObserved& event, Instant now, Actions& out);
+  void on(const model::EndpointUnreachable& event, Instant now, Actions& out);
+
+  // tick.cc
+  void on(const model::Tick& event, Instant now, Actions& out);
+  Instant next_wake() const;
+
+  // view.cc
+  Totals totals() const;
+  std::vector<EndpointView> endpoints(model::PoolId pool, Instant now) const;
+  PoolView pool(model::PoolId pool) const;
+  const DecisionRing& decisions() const { return decisions_; }
+  const ledger::Ledger& ledger() const { return ledger_; }
+  const perf::Accuracy* accuracy(model::PoolId pool) const;
+  cache::Stats cache_stats() const { return index_.stats(); }
+  std::size_t in_flight() const { return requests_.size(); }
+  bool idle() const;
+
+ private:
+  enum class Placed { Sent, Waits, Nowhere };
+
+  // apply.cc
+  void add_pool(const model::Pool& pool, const model::Fleet& fleet);
+  void add_endpoint(const model::Endpoint& endpoint, Instant now);
+  void remove_endpoint(model::EndpointId id, Instant now);
+  routing::EndpointFacts facts(const PoolState& pool, const EndpointState& endpoint,
+                               Instant now) const;
+
+  // arrive.cc
+  bool choose_model(Request& request);
+  void bind_chain(Request& request) const;
+  bool servable(model::ModelId model) const;
+
+  // place.cc
+  Placed place(Request& request, Instant now, Actions& out);
+  Placed place_on_model(Request& request, Instant now, Actions& out);
+  void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
+  void enqueue(Request& request, Instant now, Actions& out);
+  void drain_queue(model::ModelId model, Instant now, Actions& out);
+  Duration retry_after(model::ModelId model) const;
+  const model::Objective* objective(const Request& request) const;
+  cache::Query query(const Request& request) const;
+
+  // end.cc
+  void close_attempt(Request& request, const model::AttemptEnded& event, Instant now);
+  void learn(Request& request, const model::AttemptEnded& event, Instant now);
+  void calibrate(Request& request, const model::AttemptEnded& event, Instant now);
+  void succeeded(Request& request, const model::AttemptEnded& event, Instant now, Actions& out);
+  void conclude(Request& request, model::Outcome outcome, model::Conclude::Answer answer,
+                Duration retry_after, Actions& out);
+
+  // recover.cc
+  void failed(Request& request, const model::AttemptEnded& event, Instant now, Actions& out);
+
+  // observe.cc
+  bool restarted(const EndpointState& endpoint, const model::EngineState& state) const;
+  void forget_cache(EndpointState& endpoint);
+
+  // health.cc
+  void take_health_changes(Instant now);
+  void price_risk(model::EndpointId id, Instant now);
+
+  // tick.cc
+  void refresh_coefficients(Instant now);
+  void expire_waiting(Instant now, Actions& out);
+
+  Request* find(model::RequestId id);
+  EndpointState* find(model::EndpointId id);
+  PoolState* pool_of(model::EndpointId id);
+  // Counts what is not legal; true: act on it.
+  bool legal(model::Verdict verdict);
+
+  Config config_;
+  Rng route_rng_;
+  Rng tie_rng_;
+  std::shared_ptr<const model::Fleet> fleet_;
+  std::map<model::PoolId, PoolState> pools_;
+  std::map<model::EndpointId, EndpointState> endpoints_;
+  std::map<model::ModelId, std::vector<model::PoolId>> pools_of_model_;
+  std::unordered_map<model::RequestId, std::unique_ptr<Request>> requests_;  // never walked
+
+  admission::TenantCaps caps_;
+  admission::WaitQueue queue_;
+  cache::PrefixIndex index_;
+  cache::Match match_;                 // room for look-ups
+  routing::State load_;
+  recovery::Ejector ejector_;
+  ledger::Ledger ledger_;
+  perf::OutputLengths lengths_;
+  DecisionRing decisions_;
+
+  Totals totals_;
+  bool draining_ = false;
+  double service_seconds_ = 1;         // decayed mean of how long an attempt runs
+  std::set<model::EndpointId> risky_;  // endpoints whose recent failures are priced
+  std::set<model::ModelId> drain_next_;     // queues that still may move: at the next tick
+  std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
+  Instant refresh_at_ = kNever;        // coefficients and risks are handed to routing then
+};
+
+}  // namespace signalbox::flow

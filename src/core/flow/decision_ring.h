@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The latest placements with what came of them: predicted against actual, for `explain` and the
+// admin API. A ring of fixed size; under the core's lock.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "core/model/event.h"
+#include "core/model/ids.h"
+#include "core/model/outcome.h"
+#include "core/routing/decision.h"
+
+namespace signalbox::flow {
+
+struct DecisionRecord {
+  std::uint64_t number = 0;        // from 1, in the order of the decisions
+  model::RequestId request;
+  model::AttemptId attempt;
+  model::RouteId route;
+  model::ModelId model;
+  model::TenantId tenant;
+  Instant at{};
+  Duration queued{};
+  routing::Decision decision;
+  double ttft_predicted = 0;       // s
+  double e2e_predicted = 0;        // s
+  std::int64_t cached_predicted = 0;
+  bool over = false;               // the attempt has ended: the fields below are final
+  model::AttemptResult result = model::AttemptResult::Ok;
+  Duration ttft{-1};               // since the dispatch; negative: no first token
+  Duration e2e{-1};
+  model::Usage usage;
+};
+
+class DecisionRing {
+ public:
+  explicit DecisionRing(std::size_t capacity) : capacity_(capacity) {}
+
+  // Keeps the record under the next number and forgets the oldest. Returns the number.
+  std::uint64_t add(DecisionRecord record);
+  // Null when the number is forgotten or was never given.
+  DecisionRecord* find(std::uint64_t number);
+  const DecisionRecord* find(std::uint64_t number) const;
+  // The decisions of one request still known, oldest first.
+  std::vector<const DecisionRecord*> of(model::RequestId request) const;
+  // The latest, newest first, at most `count`.
+  std::vector<const DecisionRecord*> latest(std::size_t count) const;
+
+ private:
+  std::size_t capacity_;
+  std::uint64_t last_ = 0;
+  std::vector<DecisionRecord> ring_;
+};
+
+}  // namespace signalbox::flow

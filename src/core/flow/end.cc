@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Account: an attempt or a request ends; what it teaches is learnt; every count goes back.
+#include <algorithm>
+
+#include "core/flow/core.h"
+
+namespace signalbox::flow {
+namespace {
+
+using Answer = model::Conclude::Answer;
+
+}  // namespace
+
+void Core::on(const model::ClientGone& event, Instant now, Actions& out) {
+  Request* request = find(event.request);
+  if (request == nullptr) {
+    ++totals_.stale_events;
+    return;
+  }
+  if (!legal(request->grammar.take(model::RequestGrammar::Signal::ClientGone))) return;
+  const model::ModelId model = request->model;
+  const bool ran = static_cast<bool>(request->endpoint);
+  if (request->waiting) queue_.remove(model, event.request);
+  if (ran) {
+    out.push_back({request->arrived.owner, model::Abort{event.request, request->attempt}});
+    legal(request->grammar.take(model::RequestGrammar::Signal::Aborted));
+    if (!request->has_first_token) index_.withdraw(request->endpoint, query(*request));
+    model::AttemptEnded ended;
+    ended.request = event.request;
+    ended.attempt = request->attempt;
+    ended.result = model::AttemptResult::Aborted;
+    close_attempt(*request, ended, now);
+  }
+  conclude(*request, model::Outcome::ClientGone, Answer::None, Duration(-1), out);
+  if (ran) drain_queue(model, now, out);
+}
+
+void Core::on(const model::AttemptEnded& event, Instant now, Actions& out) {
+  Request* request = find(event.request);
+  if (request == nullptr || request->attempt != event.attempt || !request->endpoint) {
+    ++totals_.stale_events;
+    return;
+  }
+  if (!legal(request->attempt_grammar.take(model::AttemptGrammar::Signal::Ended))) return;
+  legal(request->grammar.take(model::RequestGrammar::Signal::AttemptOver));
+  const model::ModelId model = request->model;
+  if (event.result == model::AttemptResult::Ok) succeeded(*request, event, now, out);
+  else failed(*request, event, now, out);
+  drain_queue(model, now, out);
+}
+
+// Gives back what the attempt held. Afterwards request.endpoint is none.
+void Core::close_attempt(Request& request, const model::AttemptEnded& event, Instant now) {
+  load_.ended({event.request, event.attempt}, now);
+  ledger_.ended(event.request, event.usage, now);
+  ejector_.ended(request.endpoint, request.pass, recovery::health(event.result), now);
+  if (const auto pool = pools_.find(request.pool); pool != pools_.end()) {
+    pool->second.budget.ended(request.kind);
+  }
+  service_seconds_ += 0.02 * (to_seconds(now - request.sent) - service_seconds_);
+  if (DecisionRecord* record = decisions_.find(request.decision)) {
+    record->over = true;
+    record->result = event.result;
+    record->e2e = now - request.sent;
+    record->usage = event.usage;
+  }
+  price_risk(request.endpoint, now);
+  take_health_changes(now);
+  request.endpoint = {};
+}
+
+void Core::succeeded(Request& request, const model::AttemptEnded& event, Instant now,
+                     Actions& out) {
+  learn(request, event, now);
+  calibrate(request, event, now);
+  close_attempt(request, event, now);
+  conclude(request, model::Outcome::Completed, Answer::PassOn, Duration(-1), out);
+}
+
+// What the answer tells about the prompt's length, the engine's cache and the lengths of answers.
+void Core::learn(Request& request, const model::AttemptEnded& event, Instant) {
+  const cache::Query q = query(request);
+  if (event.usage.prompt_tokens > 0) index_.learn(q, event.usage.prompt_tokens);
+  if (event.usage.cached_tokens >= 0) {
+    index_.observe_cached(request.endpoint, q, request.cached_tokens, event.usage.cached_tokens);
+  }
+  index_.insert(request.endpoint, q, cache::Residence::Held);
+  if (event.usage.completion_tokens > 0) {
+    lengths_.observe({request.arrived.tenant, request.model, request.arrived.route},
+                     event.usage.completion_tokens / std::max(1, request.arrived.choices));
+  }
+}
+
+// Predicted against actual, and evidence for the pool's speed.
+void Core::calibrate(Request& request, const model::AttemptEnded& event, Instant now) {
+  const auto found = pools_.find(request.pool);
+  if (found == pools_.end()) return;
+  PoolState& pool = found->second;
+  const model::RequestId id = request.arrived.request;
+  const double ttft = to_seconds(request.first_token - request.sent);
+  const auto record = [&](perf::Quantity quantity, double predicted, double actual) {
+    pool.accuracy.record({id, request.endpoint, quantity, now, predicted, actual, request.sigma});
+  };
+  if (request.has_first_token) record(perf::Quantity::Ttft, request.ttft_predicted, ttft);
+  record(perf::Quantity::E2e, request.e2e_predicted, to_seconds(now - request.sent));
+
+  const std::int64_t generated = event.usage.completion_tokens;
+  perf::Company company;
+  company.decoding_before = request.decoding_at_send;
+  company.decoding_kv_before = request.decoding_at_send > 0 ? request.kv_at_send : 0;
+  company.batch = request.decoding_at_send + 1;
+  company.kv = request.kv_at_send + static_cast<double>(request.prompt_tokens) +
+               static_cast<double>(std::max<std::int64_t>(0, generated)) / 2;
+  if (const auto prefill =
+          perf::prefill_from(request.endpoint, event.timings, event.usage, company)) {
+    pool.calibrator->observe(*prefill, now);
+  } else if (request.was_idle && request.has_first_token && event.usage.prompt_tokens > 0) {
+    const auto cached = static_cast<double>(std::max<std::int64_t>(0, event.usage.cached_tokens));
+    const auto fresh = static_cast<double>(event.usage.prompt_tokens) - cached;
+    pool.calibrator->observe(perf::prefill_when_idle(request.endpoint, ttft, fresh, cached), now);
+  }
+  if (generated > 1) {
+    model::EngineTimings timings = event.timings;
+    perf::Witness witness = perf::Witness::Answer;
+    if (timings.decode < Duration::zero() && request.has_first_token) {
+      timings.decode = now - request.first_token;
+      witness = perf::Witness::OwnClock;
+    }
+    if (auto decode = perf::decode_from(request.endpoint, timings, generated, company)) {
+      decode->witness = witness;
+      pool.calibrator->observe(*decode, now);
+    }
+  }
+}
+
+void Core::conclude(Request& request, model::Outcome outcome, Answer answer, Duration retry_after,
+                    Actions& out) {
+  const model::RequestId id = request.arrived.request;
+  CHECK(!request.endpoint);
+  legal(request.grammar.take(model::RequestGrammar::Signal::Concluded));
+  if (request.tenant_slot) caps_.release(request.arrived.tenant);
+  ledger_.concluded(id, outcome, request.model);
+  ++totals_.outcomes[static_cast<std::size_t>(outcome)];
+  out.push_back({request.arrived.owner,
+                 model::Conclude{id, request.attempt, outcome, answer, retry_after}});
+  requests_.erase(id);
+}
+
+}  // namespace signalbox::flow

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What looks at engines tell: load of others, capacity, restarts, and histograms as evidence.
+#include "core/flow/core.h"
+
+namespace signalbox::flow {
+
+void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
+  EndpointState* endpoint = find(event.endpoint);
+  if (endpoint == nullptr) {
+    ++totals_.stale_events;
+    return;
+  }
+  if (!legal(endpoint->grammar.take(model::EndpointGrammar::Signal::Observed))) return;
+  PoolState& pool = pools_.at(endpoint->declared.pool);
+  const model::EngineState& state = event.state;
+  if (restarted(*endpoint, state)) forget_cache(*endpoint);
+  endpoint->incarnation = state.incarnation;
+  endpoint->generated_total = state.generated_tokens_total;
+  endpoint->observed = true;
+  endpoint->unreachable = false;
+  endpoint->observed_at = now;
+  endpoint->kv_usage = state.kv_usage;
+
+  load_.observed(event.endpoint, state, now);
+  if (pool.declared.concurrency_max == 0 && state.slots > 0) {
+    load_.set_limit(event.endpoint, state.slots);
+  }
+  if (state.kv_capacity_tokens > 0) {
+    index_.set_capacity(event.endpoint, state.kv_capacity_tokens);
+  }
+  const routing::Load load = load_.load(event.endpoint, now);
+  const double decoding = std::max(0, load.ours + load.others - load.queued);
+  if (const auto delta = endpoint->histograms.observe(event.endpoint, state, decoding,
+                                                      static_cast<double>(load.kv_tokens))) {
+    pool.calibrator->observe(delta->prefill, now);
+  }
+  drain_queue(pool.declared.model, now, out);
+}
+
+void Core::on(const model::EndpointUnreachable& event, Instant now, Actions&) {
+  EndpointState* endpoint = find(event.endpoint);
+  if (endpoint == nullptr) {
+    ++totals_.stale_events;
+    return;
+  }
+  if (!legal(endpoint->grammar.take(model::EndpointGrammar::Signal::Unreachable))) return;
+  // A look that fails proves little: the last known state keeps serving, with wider uncertainty.
+  endpoint->unreachable = true;
+  (void)now;
+}
+
+// A new incarnation, a counter that ran backwards, or an engine that tells neither and comes back
+// after it could not be reached: its KV cache is empty.
+bool Core::restarted(const EndpointState& endpoint, const model::EngineState& state) const {
+  if (!endpoint.observed) return false;
+  if (endpoint.incarnation != 0 && state.incarnation != 0) {
+    return endpoint.incarnation != state.incarnation;
+  }
+  if (endpoint.generated_total > 0 && state.generated_tokens_total >= 0) {
+    return state.generated_tokens_total < endpoint.generated_total;
+  }
+  return endpoint.unreachable;
+}
+
+void Core::forget_cache(EndpointState& endpoint) {
+  if (!index_.clear_some(endpoint.declared.id, cache::PrefixIndex::kSlice)) {
+    clearing_.push_back(endpoint.declared.id);
+  }
+  endpoint.histograms = {};
+}
+
+}  // namespace signalbox::flow

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depart: ask routing for a place, send, or wait. A request waits only while every endpoint that
+// could serve it is at its concurrency limit.
+#include <algorithm>
+
+#include "core/admission/retry_after.h"
+#include "core/flow/core.h"
+
+namespace signalbox::flow {
+namespace {
+
+using Answer = model::Conclude::Answer;
+
+// Waiting requests that one event may send on their way; the rest go at the next tick.
+constexpr int kDrainSlice = 16;
+
+}  // namespace
+
+const model::Objective* Core::objective(const Request& request) const {
+  for (const model::Route& route : fleet_->routes) {
+    if (route.id != request.arrived.route) continue;
+    for (const model::Objective& objective : fleet_->objectives) {
+      if (objective.id == route.objective) return &objective;
+    }
+  }
+  return nullptr;
+}
+
+cache::Query Core::query(const Request& request) const {
+  return cache::query(request.model, request.arrived.prompt);
+}
+
+Core::Placed Core::place(Request& request, Instant now, Actions& out) {
+  const auto pools = pools_of_model_.find(request.model);
+  if (pools == pools_of_model_.end()) return Placed::Nowhere;
+  index_.lookup(query(request), match_);
+  const model::RequestArrived& arrived = request.arrived;
+  const perf::LengthKey key{arrived.tenant, request.model, arrived.route};
+
+  routing::Query q;
+  q.model = request.model;
+  q.pools = pools->second;
+  q.tenant = arrived.tenant;
+  q.lora = arrived.lora;
+  q.prompt_tokens = std::max<std::int64_t>(1, match_.prompt_tokens);
+  q.match = &match_;
+  const bool generates =
+      arrived.api != model::Api::Embeddings && arrived.api != model::Api::CountTokens;
+  q.output_mean = generates ? arrived.choices * lengths_.estimate(key, arrived.output_max).mean : 1;
+  if (const model::Objective* o = objective(request)) {
+    q.ttft = o->ttft;
+    q.tpot = o->tpot;
+    q.e2e = o->e2e;
+    q.latency_weight = o->latency_weight;
+    q.seconds_per_usd = o->seconds_per_usd;
+  }
+  q.tried = request.tried;
+  q.ejected_allowed = true;
+  const routing::Decision decision = routing::decide(load_, q, now, tie_rng_);
+  ++totals_.decisions;
+  totals_.candidates_evaluated += decision.evaluated;
+  switch (decision.kind) {
+    case routing::Decision::Kind::Wait: return Placed::Waits;
+    case routing::Decision::Kind::None: return Placed::Nowhere;
+    case routing::Decision::Kind::Place: break;
+  }
+  // Only places are left that have failed this very request.
+  if (decision.retried) return Placed::Nowhere;
+  dispatch(request, decision, now, out);
+  return Placed::Sent;
+}
+
+void Core::dispatch(Request& request, const routing::Decision& decision, Instant now,
+                    Actions& out) {
+  const model::RequestId id = request.arrived.request;
+  const routing::Inputs& chosen = decision.candidates[decision.chosen];
+  const routing::Terms terms = routing::score(decision.ask, chosen);
+
+  request.attempt = model::AttemptId(request.attempt.value() + 1);
+  request.endpoint = decision.endpoint;
+  request.pool = endpoints_.at(decision.endpoint).declared.pool;
+  request.attempt_grammar = {};
+  request.sent = now;
+  request.has_first_token = false;
+  request.was_idle = chosen.in_flight == 0;
+  request.prompt_tokens = match_.prompt_tokens;
+  request.cached_tokens = match_.cached_tokens(decision.endpoint);
+  request.decoding_at_send = chosen.decoding;
+  request.kv_at_send = chosen.kv;
+  request.ttft_predicted = terms.ttft;
+  request.e2e_predicted = terms.e2e;
+  request.sigma = chosen.uncertainty;
+  request.kind = request.attempts++ == 0 ? recovery::RetryBudget::Kind::First
+                                         : recovery::RetryBudget::Kind::Retry;
+  pools_.at(request.pool).budget.started(request.kind);
+  legal(request.grammar.take(model::RequestGrammar::Signal::Dispatched));
+  legal(request.attempt_grammar.take(model::AttemptGrammar::Signal::Dispatched));
+  endpoints_.at(decision.endpoint).grammar.take(model::EndpointGrammar::Signal::Dispatched);
+
+  const Duration queued = request.waiting ? now - request.waiting_since : Duration::zero();
+  DecisionRecord record;
+  record.request = id;
+  record.attempt = request.attempt;
+  record.route = request.arrived.route;
+  record.model = request.model;
+  record.tenant = request.arrived.tenant;
+  record.at = now;
+  record.queued = queued;
+  record.decision = decision;
+  record.ttft_predicted = terms.ttft;
+  record.e2e_predicted = terms.e2e;
+  record.cached_predicted = request.cached_tokens;
+  request.decision = decisions_.add(std::move(record));
+
+  const std::int64_t fresh =
+      std::max<std::int64_t>(1, match_.prompt_tokens - request.cached_tokens);
+  load_.dispatched(decision.endpoint, {id, request.attempt},
+                   {fresh, request.cached_tokens, decision.ask.output}, now);
+  const double work = terms.prefill + static_cast<double>(decision.ask.output * terms.tpot);
+  ledger_.started(id, decision.endpoint, std::max(1e-6, work), now);
+  request.pass = ejector_.dispatched(decision.endpoint);
+  index_.insert(decision.endpoint, query(request), cache::Residence::Pending);
+  take_health_changes(now);
+  out.push_back({request.arrived.owner, model::Dispatch{id, request.attempt, decision.endpoint,
+                                                        request.decision, queued}});
+}
+
+void Core::enqueue(Request& request, Instant now, Actions& out) {
+  if (!queue_.push(request.model, request.arrived.request, request.arrived.body_bytes, now)) {
+    return conclude(request, model::Outcome::QueueFull, Answer::Local,
+                    retry_after(request.model), out);
+  }
+  request.waiting = true;
+  request.waiting_since = now;
+}
+
+void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
+  for (int sent = 0; !queue_.empty(model); ++sent) {
+    if (sent == kDrainSlice) {
+      drain_next_.insert(model);
+      return;
+    }
+    Request* request = find(queue_.front(model));
+    CHECK(request != nullptr);
+    const Placed placed = place(*request, now, out);
+    if (placed == Placed::Waits) return;
+    queue_.pop(model);
+    request->waiting = false;
+    if (placed == Placed::Nowhere) {
+      conclude(*request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5), out);
+    }
+  }
+}
+
+// When the queue of the model will have drained: what waits, over the pace at which attempts end.
+// Requests wait only while all endpoints are full, so what runs now is what can run.
+Duration Core::retry_after(model::ModelId model) const {
+  const double running = std::max<double>(1, static_cast<double>(load_.in_flight()));
+  const double work = static_cast<double>(queue_.size(model)) * service_seconds_;
+  return admission::retry_after(work, running);
+}
+
+}  // namespace signalbox::flow

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recover: a failed attempt is tried elsewhere, or its request ends and says how.
+#include "core/flow/core.h"
+
+namespace signalbox::flow {
+
+void Core::failed(Request& request, const model::AttemptEnded& event, Instant now, Actions& out) {
+  if (!request.has_first_token) index_.withdraw(request.endpoint, query(request));
+  if (recovery::answered(event.result)) ++request.answers;
+  request.tried.push_back(request.endpoint);
+  const auto pool = pools_.find(request.pool);
+  const recovery::Ending ending{event.result,
+                                event.status,
+                                event.delivered,
+                                request.attempts,
+                                request.answers,
+                                pool != pools_.end() && pool->second.budget.left(),
+                                true};
+  const recovery::Decision decision = recovery::decide_retry(config_.recovery, ending);
+  close_attempt(request, event, now);
+  if (decision.retry) {
+    switch (place(request, now, out)) {
+      case Placed::Sent: ++totals_.retries; return;
+      case Placed::Waits: return enqueue(request, now, out);
+      case Placed::Nowhere: break;
+    }
+  }
+  conclude(request, decision.outcome, decision.answer, event.retry_after, out);
+}
+
+}  // namespace signalbox::flow

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// While an answer runs: its first token and its progress.
+#include "core/flow/core.h"
+
+namespace signalbox::flow {
+
+void Core::on(const model::FirstToken& event, Instant now, Actions&) {
+  Request* request = find(event.request);
+  if (request == nullptr || request->attempt != event.attempt) {
+    ++totals_.stale_events;
+    return;
+  }
+  if (!legal(request->attempt_grammar.take(model::AttemptGrammar::Signal::FirstToken))) return;
+  request->has_first_token = true;
+  request->first_token = now;
+  load_.first_token({event.request, event.attempt}, now);
+  index_.insert(request->endpoint, query(*request), cache::Residence::Held);
+  if (DecisionRecord* record = decisions_.find(request->decision)) {
+    record->ttft = now - request->sent;
+  }
+}
+
+void Core::on(const model::Progress& event, Instant, Actions&) {
+  for (const model::Progress::Entry& entry : event.entries) {
+    Request* request = find(entry.request);
+    if (request == nullptr || request->attempt != entry.attempt) {
+      ++totals_.stale_events;
+      continue;
+    }
+    if (!legal(request->attempt_grammar.take(model::AttemptGrammar::Signal::Progress))) continue;
+    load_.progress({entry.request, entry.attempt}, entry.tokens);
+  }
+}
+
+}  // namespace signalbox::flow

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What time brings: waiting ends, ejections end, calibration is handed on, work that was too long
+// for one event goes on in slices.
+#include <algorithm>
+
+#include "core/flow/core.h"
+
+namespace signalbox::flow {
+namespace {
+
+using Answer = model::Conclude::Answer;
+
+constexpr Duration kRefreshInterval = std::chrono::milliseconds(250);
+// Endpoints of a pool whose coefficients are handed to routing in one tick.
+constexpr std::size_t kRefreshSlice = 32;
+constexpr std::size_t kLookSlice = 256;
+
+}  // namespace
+
+void Core::on(const model::Tick&, Instant now, Actions& out) {
+  expire_waiting(now, out);
+  ejector_.advance(now);
+  take_health_changes(now);
+  if (now >= refresh_at_) {
+    refresh_at_ = kNever;
+    const std::vector<model::EndpointId> risky(risky_.begin(), risky_.end());
+    for (const model::EndpointId id : risky) price_risk(id, now);
+    refresh_coefficients(now);
+  }
+  if (!clearing_.empty() &&
+      index_.clear_some(clearing_.back(), cache::PrefixIndex::kSlice)) {
+    clearing_.pop_back();
+  }
+  const std::set<model::ModelId> models = std::exchange(drain_next_, {});
+  for (const model::ModelId model : models) drain_queue(model, now, out);
+  // Readmitted endpoints and expired waits may let others go.
+  for (const auto& [model, pools] : pools_of_model_) {
+    if (!queue_.empty(model) && !models.contains(model)) drain_queue(model, now, out);
+  }
+}
+
+Instant Core::next_wake() const {
+  if (!drain_next_.empty() || !clearing_.empty()) return Instant{};
+  return std::min({queue_.next_deadline(), ejector_.next_wake(), refresh_at_});
+}
+
+void Core::expire_waiting(Instant now, Actions& out) {
+  for (int i = 0; i < 16; ++i) {
+    const model::RequestId id = queue_.pop_expired(now);
+    if (!id) return;
+    Request* request = find(id);
+    CHECK(request != nullptr);
+    request->waiting = false;
+    conclude(*request, model::Outcome::QueueTimeout, Answer::Local, retry_after(request->model),
+             out);
+  }
+}
+
+void Core::refresh_coefficients(Instant now) {
+  bool more = false;
+  for (auto& [id, pool] : pools_) {
+    const std::uint64_t version = pool.calibrator->version();
+    const std::size_t count = pool.endpoints.size();
+    std::size_t told = 0;
+    const std::size_t looks = std::min(count, kLookSlice);
+    for (std::size_t looked = 0; looked < looks && told < kRefreshSlice; ++looked) {
+      const model::EndpointId endpoint = pool.endpoints[pool.refresh_next++ % count];
+      EndpointState& state = endpoints_.at(endpoint);
+      if (state.believed_version == version) continue;
+      state.believed_version = version;
+      const perf::Belief belief = pool.calibrator->effective(endpoint, now);
+      load_.set_coefficients(endpoint, belief.coefficients,
+                             std::max(belief.sigma.prefill, belief.sigma.decode));
+      ++told;
+    }
+    more |= told == kRefreshSlice;
+  }
+  refresh_at_ = std::min(refresh_at_, now + (more ? kRefreshInterval / 10 : kRefreshInterval));
+}
+
+}  // namespace signalbox::flow

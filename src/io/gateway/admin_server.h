@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small HTTP server for the admin API and metrics: whole requests in, whole answers out, on its
+// own loop's thread. Checks who asks before what is asked: Host, browser origin, token.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "io/gateway/published.h"
+#include "io/http/head.h"
+#include "io/net/loop.h"
+#include "io/net/stream.h"
+
+namespace signalbox::gateway {
+
+struct AdminRequest {
+  http::Method method = http::Method::Get;
+  std::string_view path;   // percent-encoded, as sent
+  std::string_view query;
+  std::string_view body;
+};
+
+struct AdminAnswer {
+  int status = 200;
+  std::string_view type = "application/json";
+  std::string body;
+};
+
+struct AdminAccess {
+  bool needs_token = false;
+  KeyHash token{};                  // hash of the one that every request must carry
+  std::vector<std::string> hosts;   // names that Host may be, without port; numeric ones are fine
+};
+
+class AdminServer {
+ public:
+  using Handler = std::function<AdminAnswer(const AdminRequest&)>;
+
+  static Result<std::unique_ptr<AdminServer>> create(net::Loop& loop, const net::Address& address,
+                                                     AdminAccess access, Handler handler);
+  ~AdminServer();
+
+  net::Address listening() const;
+  void set_access(AdminAccess access) { access_ = std::move(access); }
+
+ private:
+  class Acceptor;
+  class Connection;
+  AdminServer(net::Loop& loop, net::Fd listener, AdminAccess access, Handler handler);
+  void accept_ready();
+  AdminAnswer answer(const http::RequestHead& head, std::string_view body) const;
+  bool known_host(std::string_view host) const;
+  void bury(Connection& connection);
+
+  static constexpr std::size_t kConnectionsMax = 256;
+
+  net::Loop& loop_;
+  net::Fd listener_;
+  AdminAccess access_;
+  Handler handler_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+};
+
+}  // namespace signalbox::gateway

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds, streams, assembles or passes an answer, and judges its end.
+#include "io/gateway/answer_relay.h"
+
+#include <functional>
+
+#include "io/json/edits.h"
+#include "io/json/escape.h"
+
+namespace signalbox::gateway {
+namespace {
+
+using model::AttemptResult;
+
+bool inside(std::string_view part, std::string_view whole) {
+  const std::less_equal<const char*> le;
+  return le(whole.data(), part.data()) && le(part.data() + part.size(), whole.data() + whole.size());
+}
+
+}  // namespace
+
+void AnswerRelay::begin(const RelayPlan& plan, int status, bool event_stream) {
+  plan_ = plan;
+  status_ = status;
+  scanner_ = http::SseScanner(plan.event_max);
+  reader_ = json::ChunkReader(plan.api);
+  assembler_.reset();
+  assembler_failed_ = stream_begun_ = error_seen_ = end_seen_ = false;
+  tokens_ = 0;
+  usage_ = {};
+  timings_ = {};
+  held_.clear();
+  clear_pieces();
+  mode_ = Mode::Hold;
+  if (status < 200 || status > 299 || !event_stream) return;
+  if (plan.assemble) {
+    mode_ = Mode::Assemble;
+    assembler_.emplace(plan.api, plan.held_max * 4);
+  } else {
+    mode_ = Mode::Stream;
+  }
+}
+
+void AnswerRelay::clear_pieces() {
+  pieces_.clear();
+  pieces_size_ = 0;
+  own_.clear();
+}
+
+void AnswerRelay::add_piece(std::string_view bytes) {
+  if (bytes.empty()) return;
+  pieces_size_ += bytes.size();
+  if (!pieces_.empty()) {
+    std::string_view& last = pieces_.back();
+    if (last.data() + last.size() == bytes.data()) {
+      last = {last.data(), last.size() + bytes.size()};
+      return;
+    }
+  }
+  pieces_.push_back(bytes);
+}
+
+void AnswerRelay::feed(std::string_view data) {
+  switch (mode_) {
+    case Mode::Stream:
+    case Mode::Assemble: return feed_events(data);
+    case Mode::Pass: return add_piece(data);
+    case Mode::Hold:
+      if (held_.size() + data.size() <= plan_.held_max) {
+        held_.append(data);
+        return;
+      }
+      mode_ = Mode::Pass;
+      own_.push_back(std::move(held_));
+      held_.clear();
+      add_piece(own_.back());
+      add_piece(data);
+  }
+}
+
+void AnswerRelay::feed_events(std::string_view data) {
+  scanner_.feed(data);
+  while (const auto event = scanner_.next()) take_event(*event, data);
+}
+
+void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input) {
+  switch (event.kind) {
+    case http::SseEvent::Kind::Data: return take_data(event, input);
+    case http::SseEvent::Kind::Silent:
+      // A comment before the first event says nothing about an answer; the head is still ours.
+      if (mode_ == Mode::Stream && stream_begun_) forward(event.bytes, input);
+      return;
+    case http::SseEvent::Kind::Fragment:
+      stream_begun_ = true;
+      ++tokens_;
+      if (mode_ == Mode::Stream) forward(event.bytes, input);
+      else assembler_failed_ = true;
+  }
+}
+
+void AnswerRelay::take_data(const http::SseEvent& event, std::string_view input) {
+  const json::Chunk chunk = reader_.read(event.data);
+  tokens_ += chunk.contents;
+  if (chunk.done) {
+    end_seen_ = true;
+    // [DONE] after an error would tell clients that the answer is whole.
+    if (error_seen_) return;
+  }
+  if (chunk.error) {
+    error_seen_ = true;
+    if (!stream_begun_ || mode_ == Mode::Assemble) {
+      held_.assign(event.data);
+      return;
+    }
+  }
+  if (error_seen_ && !stream_begun_) return;
+  stream_begun_ = true;
+  if (mode_ == Mode::Assemble) {
+    if (!error_seen_ && !assembler_->add(event.data)) assembler_failed_ = true;
+    return;
+  }
+  if (chunk.usage_only && plan_.drop_usage) return;
+  const bool rename = chunk.model && !plan_.model.empty();
+  const bool cut = chunk.null_usage && plan_.drop_usage;
+  if ((rename || cut) && inside(event.data, event.bytes)) return forward_edited(event, chunk);
+  forward(event.bytes, input);
+}
+
+void AnswerRelay::forward(std::string_view bytes, std::string_view input) {
+  // What the scanner held from an earlier read lives only until its next input.
+  if (inside(bytes, input)) return add_piece(bytes);
+  own_.emplace_back(bytes);
+  add_piece(own_.back());
+}
+
+void AnswerRelay::forward_edited(const http::SseEvent& event, const json::Chunk& chunk) {
+  const auto offset = static_cast<std::uint32_t>(event.data.data() - event.bytes.data());
+  json::Edits edits(event.bytes);
+  const auto shifted = [&](json::Span span) {
+    return json::Span{span.begin + offset, span.end + offset};
+  };
+  if (chunk.model && !plan_.model.empty()) {
+    edits.replace(shifted(chunk.model), json::quote(plan_.model));
+  }
+  if (chunk.null_usage && plan_.drop_usage) edits.replace(shifted(chunk.null_usage), "");
+  std::string& text = own_.emplace_back();
+  edits.append_to(text);
+  add_piece(text);
+}
+
+AttemptResult AnswerRelay::end(bool whole) {
+  switch (mode_) {
+    case Mode::Stream: return end_stream(whole);
+    case Mode::Assemble: {
+      const AttemptResult result = end_stream(whole);
+      if (result == AttemptResult::Ok) held_ = assembler_->finish();
+      return result;
+    }
+    case Mode::Hold: return end_held(whole);
+    case Mode::Pass: return whole ? AttemptResult::Ok : AttemptResult::Truncated;
+  }
+  return AttemptResult::Truncated;
+}
+
+AttemptResult AnswerRelay::end_stream(bool whole) {
+  scanner_.finish();
+  while (const auto event = scanner_.next()) take_event(*event, {});
+  usage_ = reader_.usage();
+  timings_ = reader_.timings();
+  if (error_seen_) return AttemptResult::StreamError;
+  const bool own_end = plan_.api == model::Api::Messages || plan_.api == model::Api::Responses;
+  const bool finished = reader_.finished() >= plan_.choices || (own_end && end_seen_);
+  // All choices have ended: that the connection broke afterwards takes nothing from the answer.
+  if (!finished || (!whole && !end_seen_)) return AttemptResult::Truncated;
+  return assembler_failed_ ? AttemptResult::Truncated : AttemptResult::Ok;
+}
+
+AttemptResult AnswerRelay::judge_status() const {
+  if (status_ == 429) return AttemptResult::Throttled;
+  if (status_ >= 400 && status_ <= 499) return AttemptResult::ClientError;
+  return AttemptResult::ServerError;
+}
+
+AttemptResult AnswerRelay::end_held(bool whole) {
+  if (!whole) return AttemptResult::Truncated;
+  if (status_ < 200 || status_ > 299) return judge_status();
+  const json::Answer answer = json::read_answer(plan_.api, held_);
+  usage_ = answer.usage;
+  timings_ = answer.timings;
+  if (!answer.valid) return AttemptResult::Truncated;
+  if (answer.error) return AttemptResult::ServerError;
+  if (!answer.complete()) return AttemptResult::Truncated;
+  tokens_ = std::max<std::int64_t>(tokens_, 1);
+  if (answer.model && !plan_.model.empty()) {
+    json::Edits edits(held_);
+    edits.replace(answer.model, json::quote(plan_.model));
+    std::string renamed;
+    edits.append_to(renamed);
+    held_ = std::move(renamed);
+  }
+  return AttemptResult::Ok;
+}
+
+}  // namespace signalbox::gateway

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of an engine's answer: a sans-IO state machine from body bytes to pieces for the
+// client, with the facts that the core and the log want. No sockets, no clock.
+// Keeps INV-5: bytes go on in order and unchanged, but for the permitted edits.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/event.h"
+#include "io/http/sse_scanner.h"
+#include "io/json/answer_reader.h"
+#include "io/json/chat_assembler.h"
+#include "io/json/chunk_reader.h"
+
+namespace signalbox::gateway {
+
+struct RelayPlan {
+  model::Api api = model::Api::ChatCompletions;
+  int choices = 1;                 // answers that must each come to an end
+  bool client_streams = false;
+  bool assemble = false;           // we asked for a stream that the client did not
+  bool drop_usage = false;         // we asked for usage that the client did not
+  std::string model;               // name to show in answers; empty: as the engine wrote it
+  std::size_t event_max = 256 << 10;
+  std::size_t held_max = 1 << 20;
+};
+
+class AnswerRelay {
+ public:
+  enum class Mode : std::uint8_t {
+    Hold,      // kept until whole: may still be tried elsewhere
+    Stream,    // events go on as they come
+    Assemble,  // events become one plain answer
+    Pass,      // a plain answer too large to hold goes on as it comes
+  };
+
+  // A response head came.
+  void begin(const RelayPlan& plan, int status, bool event_stream);
+
+  // Takes body bytes. They must stay valid until the pieces made of them were sent.
+  void feed(std::string_view data);
+
+  // The body ended; `whole`: in good order. What is left to send becomes pieces. Decides how the
+  // attempt ended.
+  model::AttemptResult end(bool whole);
+
+  // Bytes for the client since the last clear_pieces(), in order.
+  const std::vector<std::string_view>& pieces() const { return pieces_; }
+  std::size_t pieces_size() const { return pieces_size_; }
+  void clear_pieces();
+
+  Mode mode() const { return mode_; }
+  // The held answer: what PassOn delivers in modes Hold and Assemble, or the error event that came
+  // instead of a stream's first event.
+  std::string_view held() const { return held_; }
+  // Nothing of the stream may be shown yet: no event has come.
+  bool stream_begun() const { return stream_begun_; }
+  bool stream_failed() const { return error_seen_; }
+  bool between_events() const { return scanner_.between_events(); }
+
+  bool content_seen() const { return tokens_ > 0; }
+  std::int64_t tokens() const { return tokens_; }
+  const model::Usage& usage() const { return usage_; }
+  const model::EngineTimings& timings() const { return timings_; }
+
+ private:
+  void feed_events(std::string_view data);
+  void take_event(const http::SseEvent& event, std::string_view input);
+  void take_data(const http::SseEvent& event, std::string_view input);
+  void forward(std::string_view bytes, std::string_view input);
+  void forward_edited(const http::SseEvent& event, const json::Chunk& chunk);
+  model::AttemptResult end_stream(bool whole);
+  model::AttemptResult end_held(bool whole);
+  model::AttemptResult judge_status() const;
+  void add_piece(std::string_view bytes);
+
+  RelayPlan plan_;
+  Mode mode_ = Mode::Hold;
+  int status_ = 0;
+  http::SseScanner scanner_{256 << 10};
+  json::ChunkReader reader_{model::Api::ChatCompletions};
+  std::optional<json::ChatAssembler> assembler_;
+  bool assembler_failed_ = false;
+  bool stream_begun_ = false;
+  bool error_seen_ = false;
+  bool end_seen_ = false;          // the API's own end
+  std::int64_t tokens_ = 0;
+  model::Usage usage_;
+  model::EngineTimings timings_;
+  std::string held_;
+  std::vector<std::string_view> pieces_;
+  std::size_t pieces_size_ = 0;
+  std::deque<std::string> own_;    // bytes of pieces that are no longer, or never were, in the input
+};
+
+}  // namespace signalbox::gateway

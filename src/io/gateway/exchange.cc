@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchange between session, core and engine: who speaks when.
+#include "io/gateway/exchange.h"
+
+#include "io/gateway/answers.h"
+#include "io/gateway/session.h"
+#include "io/gateway/worker.h"
+
+namespace signalbox::gateway {
+
+Exchange::Exchange(Worker& worker, Session& session)
+    : worker_(worker), session_(session), deadline_([this] { deadline_passed(); }),
+      comment_([this] { comment_due(); }) {}
+
+Exchange::~Exchange() {
+  if (upstream_) worker_.pool().bury(std::move(upstream_));
+  if (id_) worker_.unregister(id_);
+}
+
+void Exchange::client_gone() {
+  if (phase_ == Phase::Idle || phase_ == Phase::Orphan) return;
+  comment_.disarm();
+  record_.status = 499;
+  if (phase_ == Phase::Attempt && endpoint_->drain_on_abort) {
+    // The core hears of it when the engine is done; until then the engine's work is real.
+    phase_ = Phase::Orphan;
+    upstream_->resume();
+    return;
+  }
+  if (upstream_) {
+    upstream_->abandon();
+    worker_.pool().bury(std::move(upstream_));
+  }
+  deadline_.disarm();
+  phase_ = Phase::Core;
+  worker_.emit(model::ClientGone{id_});
+}
+
+void Exchange::resume_upstream() {
+  if (upstream_ && !session_.congested()) upstream_->resume();
+}
+
+void Exchange::conclude(const model::Conclude& action) {
+  using Answer = model::Conclude::Answer;
+  if (upstream_) {
+    upstream_->abandon();
+    worker_.pool().bury(std::move(upstream_));
+  }
+  deadline_.disarm();
+  comment_.disarm();
+  if (action.answer == Answer::None) return finish(action.outcome, false);
+  if (action.answer == Answer::Local) {
+    const OwnAnswer own = own_answer(action.outcome);
+    if (head_sent_) {
+      end_stream_with_error(own.message);
+      return finish(action.outcome, false);
+    }
+    send_local_error(own.status, own.message, own.code, action.retry_after);
+    return finish(action.outcome, true);
+  }
+  if (!head_sent_) send_held();
+  finish(action.outcome, true);
+}
+
+void Exchange::finish(model::Outcome outcome, bool keep_alive) {
+  record_.outcome = outcome;
+  if (id_) worker_.unregister(id_);
+  id_ = {};
+  const bool client_there = record_.status != 499;
+  record_.bytes_out = session_.bytes_sent() - record_.bytes_out;
+  phase_ = Phase::Idle;
+  worker_.account(record_);
+  edits_.reset();
+  endpoint_ = nullptr;
+  name_ = nullptr;
+  if (client_there) session_.answered(keep_alive && keep_alive_);
+}
+
+std::optional<model::Progress::Entry> Exchange::progress() {
+  if (phase_ != Phase::Attempt && phase_ != Phase::Orphan) return std::nullopt;
+  if (relay_.tokens() == tokens_told_) return std::nullopt;
+  tokens_told_ = relay_.tokens();
+  return model::Progress::Entry{id_, attempt_, tokens_told_};
+}
+
+}  // namespace signalbox::gateway

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// One try at an engine: the request with its permitted edits, the connection, the deadlines.
+#include <algorithm>
+#include <charconv>
+
+#include "io/gateway/exchange.h"
+#include "io/gateway/session.h"
+#include "io/gateway/worker.h"
+#include "io/http/writer.h"
+#include "io/json/splice.h"
+
+namespace signalbox::gateway {
+namespace {
+
+using http::FieldName;
+using model::AttemptResult;
+
+// A plain answer comes when it is whole; clients of the OpenAI kind wait this long.
+constexpr Duration kPlainAnswer = std::chrono::seconds(600);
+
+bool asks_for_usage(const json::RequestScan& scan) {
+  return scan.include_usage == json::IncludeUsage::True;
+}
+
+bool has_chunks(model::Api api) {
+  return api == model::Api::ChatCompletions || api == model::Api::Completions;
+}
+
+bool event_stream(const http::ResponseHead& head) {
+  return head.fields.find(FieldName::ContentType).value_or("").starts_with("text/event-stream");
+}
+
+// Seconds as a number; dates are left to the client that gets the field passed on.
+Duration retry_after(const http::ResponseHead& head) {
+  const std::string_view text = head.fields.find(FieldName::RetryAfter).value_or("");
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || seconds < 0) {
+    return Duration(-1);
+  }
+  return std::chrono::seconds(seconds);
+}
+
+}  // namespace
+
+void Exchange::dispatch(const model::Dispatch& action) {
+  attempt_ = action.attempt;
+  decision_ = action.decision;
+  phase_ = Phase::Attempt;
+  first_token_told_ = false;
+  tokens_told_ = 0;
+  retried_stale_ = false;
+  record_.queued += action.queued;
+  record_.attempts++;
+  record_.first_token = Duration(-1);
+  attempt_begun_ = worker_.loop().now();
+  retry_after_ = Duration(-1);
+  status_ = 0;
+  endpoint_ = published_->endpoint(action.endpoint);
+  if (endpoint_ == nullptr) {
+    // The fleet changed between arrival and departure.
+    published_ = worker_.published_ptr();
+    endpoint_ = published_->endpoint(action.endpoint);
+    if (endpoint_ == nullptr) return end_attempt(AttemptResult::ConnectError);
+  }
+  record_.endpoint = endpoint_->label;
+  build_request(*endpoint_);
+  open_upstream(false);
+}
+
+void Exchange::build_request(const EndpointAccess& endpoint) {
+  const engine::Habits& habits = *endpoint.habits;
+  json::Splice splice(body_, scan_);
+  if (!name_->lora_name && !endpoint.served_model.empty() &&
+      endpoint.served_model != scan_.model) {
+    splice.set_model(endpoint.served_model);
+  }
+  plan_ = {};
+  plan_.api = api_;
+  plan_.choices = std::max(1, scan_.n) * (api_ == model::Api::Completions ? std::max(1, scan_.inputs) : 1);
+  plan_.client_streams = scan_.stream;
+  plan_.event_max = static_cast<std::size_t>(published_->http_limits.sse_tail_bytes_max.value);
+  plan_.held_max = published_->answer_held;
+  // llama.cpp names its own alias whatever it was asked for; clients read the name they sent.
+  if (!name_->lora_name && (endpoint.served_model != scan_.model || !habits.checks_model)) {
+    plan_.model = scan_.model;
+  }
+  if (has_chunks(api_)) {
+    if (!scan_.stream && habits.ask_stream_always && !scan_.stateful) {
+      plan_.assemble = true;
+      splice.set_stream(true);
+      splice.include_usage();
+    } else if (scan_.stream && habits.include_usage && !habits.reports_timings &&
+               !asks_for_usage(scan_)) {
+      splice.include_usage();
+      plan_.drop_usage = true;
+    }
+  }
+  if (tenant_ != nullptr) {
+    // A tenant's own salt could reach another's cache; ours alone counts.
+    if (habits.cache_salt && !tenant_->salt.empty()) splice.set_cache_salt(tenant_->salt);
+    else if (scan_.has(json::Key::CacheSalt)) splice.remove(json::Key::CacheSalt);
+  }
+  edits_.reset();
+  if (!splice.empty()) edits_.emplace(splice.edits());
+
+  request_head_.clear();
+  http::append_request_line(request_head_, "POST", head_->target().starts_with('/')
+                                                       ? head_->target()
+                                                       : head_->path());
+  http::append_field(request_head_, "host", endpoint.host_field);
+  append_client_fields(request_head_, endpoint);
+  http::append_field(request_head_, "content-length", edits_ ? edits_->total_size() : body_.size());
+  http::append_end_of_head(request_head_);
+}
+
+void Exchange::append_client_fields(std::string& out, const EndpointAccess& endpoint) const {
+  const bool own_key = !endpoint.authorization.empty();
+  const bool withhold_key = own_key || tenant_ != nullptr;
+  for (const http::Field field : head_->fields) {
+    switch (field.id) {
+      case FieldName::Host:
+      case FieldName::ContentLength:
+      case FieldName::TransferEncoding:
+      case FieldName::Expect:
+      case FieldName::XRequestId:
+      case FieldName::AcceptEncoding:  // the relay reads what comes back
+      case FieldName::Forwarded:
+      case FieldName::XForwardedFor:
+      case FieldName::XForwardedHost:
+      case FieldName::XForwardedProto: continue;
+      case FieldName::Authorization:
+      case FieldName::XApiKey:
+        if (withhold_key) continue;
+        break;
+      case FieldName::Other:
+        if (worker_.withheld(field.name)) continue;
+        break;
+      default: break;
+    }
+    if (http::is_hop_by_hop(*head_, field)) continue;
+    http::append_field(out, field);
+  }
+  http::append_field(out, "x-request-id", record_.request_id);
+  if (own_key) http::append_field(out, "authorization", endpoint.authorization);
+  if (!endpoint.rank.empty() && !endpoint.habits->rank_header.empty()) {
+    http::append_field(out, endpoint.habits->rank_header, endpoint.rank);
+  }
+}
+
+void Exchange::open_upstream(bool fresh) {
+  if (!fresh) upstream_ = worker_.pool().take(endpoint_->id);
+  if (!upstream_) {
+    auto opened = Upstream::open(worker_.loop(), worker_.pool(), endpoint_->id, endpoint_->address,
+                                 endpoint_->tls, endpoint_->server_name, published_->http_limits);
+    if (!opened) return end_attempt(AttemptResult::ConnectError);
+    upstream_ = std::move(*opened);
+  }
+  std::vector<iovec> pieces;
+  const auto add = [&](std::string_view bytes) {
+    pieces.push_back({const_cast<char*>(bytes.data()), bytes.size()});
+  };
+  add(request_head_);
+  if (edits_) {
+    std::vector<std::string_view> parts;
+    edits_->pieces(parts);
+    for (const std::string_view part : parts) add(part);
+  } else {
+    add(body_);
+  }
+  arm(std::min(published_->timeouts.connect, first_token_limit()));
+  upstream_->start(*this, std::move(pieces), http::AnswerTo::Other);
+}
+
+Duration Exchange::first_token_limit() const {
+  // A plain answer comes when it is whole: its first byte is its last token.
+  const bool streams = scan_.stream || plan_.assemble;
+  return streams ? published_->timeouts.first_token : kPlainAnswer;
+}
+
+void Exchange::arm(Duration limit) { worker_.loop().arm_after(deadline_, limit); }
+
+void Exchange::deadline_passed() {
+  if (!upstream_) return;
+  AttemptResult result = AttemptResult::IdleTimeout;
+  const Duration spent = worker_.loop().now() - attempt_begun_;
+  if (!upstream_->connected()) {
+    result = AttemptResult::ConnectError;
+  } else if (!relay_.content_seen()) {
+    if (spent < first_token_limit()) return arm(first_token_limit() - spent);
+    result = AttemptResult::FirstTokenTimeout;
+  }
+  upstream_->abandon();
+  worker_.pool().bury(std::move(upstream_));
+  relay_.end(false);
+  end_attempt(result);
+}
+
+void Exchange::abort(const model::Abort& action) {
+  if (action.attempt != attempt_ || !upstream_) return;
+  upstream_->abandon();
+  worker_.pool().bury(std::move(upstream_));
+  deadline_.disarm();
+}
+
+void Exchange::upstream_head(const http::ResponseHead& head) {
+  status_ = head.status;
+  retry_after_ = retry_after(head);
+  relay_.begin(plan_, head.status, event_stream(head));
+  keep_answer_fields(head);
+}
+
+void Exchange::upstream_body(std::string_view data) { relay_.feed(data); }
+
+void Exchange::upstream_read_done() {
+  if (!relay_.pieces().empty()) flush_relay(false);
+  if (!first_token_told_ && relay_.content_seen()) {
+    first_token_told_ = true;
+    record_.first_token = worker_.loop().now() - attempt_begun_;
+    worker_.emit(model::FirstToken{id_, attempt_});
+  }
+  if (!upstream_) return;
+  if (relay_.content_seen()) arm(published_->timeouts.event_idle);
+  if (session_.congested()) upstream_->pause();
+}
+
+void Exchange::upstream_end(bool reusable) {
+  std::unique_ptr<Upstream> upstream = std::move(upstream_);
+  if (reusable) worker_.pool().give_back(std::move(upstream));
+  else worker_.pool().bury(std::move(upstream));
+  const AttemptResult result = relay_.end(true);
+  if (!relay_.pieces().empty() || head_sent_) flush_relay(result == AttemptResult::Ok);
+  end_attempt(result);
+}
+
+void Exchange::upstream_broke(Broke how, const std::string& detail) {
+  const bool stale = how == Broke::NoAnswer && upstream_->reused() && !upstream_->answered();
+  worker_.pool().bury(std::move(upstream_));
+  // The engine closed a kept-alive connection just as we used it: that says nothing about it.
+  if (stale && !retried_stale_ && phase_ == Phase::Attempt) {
+    retried_stale_ = true;
+    return open_upstream(true);
+  }
+  worker_.log_broken(*endpoint_, detail);
+  AttemptResult result = AttemptResult::ConnectError;
+  if (how == Broke::NoAnswer || how == Broke::Protocol) result = AttemptResult::Reset;
+  if (how == Broke::Truncated) {
+    result = relay_.end(false);
+    if (!relay_.pieces().empty()) flush_relay(result == AttemptResult::Ok);
+  }
+  end_attempt(result);
+}
+
+void Exchange::end_attempt(AttemptResult result) {
+  deadline_.disarm();
+  comment_.disarm();
+  if (phase_ == Phase::Orphan) {
+    phase_ = Phase::Core;
+    worker_.emit(model::ClientGone{id_});
+    return worker_.bury(session_);
+  }
+  phase_ = Phase::Judged;
+  if (status_ != 0) {
+    record_.usage = relay_.usage();
+    record_.tokens = relay_.tokens();
+  }
+  if (!first_token_told_ && result == AttemptResult::Ok) {
+    first_token_told_ = true;
+    record_.first_token = worker_.loop().now() - attempt_begun_;
+    if (scan_.stream || plan_.assemble) worker_.emit(model::FirstToken{id_, attempt_});
+  }
+  model::AttemptEnded ended;
+  ended.request = id_;
+  ended.attempt = attempt_;
+  ended.result = result;
+  ended.status = status_;
+  ended.delivered = head_sent_;
+  ended.retry_after = retry_after_;
+  if (status_ != 0) {
+    ended.tokens = relay_.tokens();
+    ended.usage = relay_.usage();
+    ended.timings = relay_.timings();
+  }
+  worker_.emit(ended);
+}
+
+}  // namespace signalbox::gateway

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request is: path, tenant, body, public model name; then the core has it.
+#include <algorithm>
+#include <utility>
+
+#include "core/cache/chain.h"
+#include "io/gateway/answers.h"
+#include "io/gateway/cors.h"
+#include "io/gateway/exchange.h"
+#include "io/gateway/identify.h"
+#include "io/gateway/models_page.h"
+#include "io/gateway/session.h"
+#include "io/gateway/worker.h"
+
+namespace signalbox::gateway {
+namespace {
+
+using http::FieldName;
+using http::Method;
+
+bool identity_encoding(const http::RequestHead& head) {
+  const auto coding = head.fields.find(FieldName::ContentEncoding);
+  return !coding || coding->empty() || *coding == "identity";
+}
+
+}  // namespace
+
+void Exchange::begin(const http::RequestHead& head, std::string_view body, bool keep_alive) {
+  published_ = worker_.published_ptr();
+  head_ = &head;
+  body_ = body;
+  keep_alive_ = keep_alive;
+  http10_ = head.minor_version == 0;
+  head_only_ = head.method == Method::Head;
+  head_sent_ = false;
+  retried_stale_ = false;
+  attempt_ = {};
+  decision_ = 0;
+  tenant_ = nullptr;
+  const std::uint64_t bytes_before = session_.bytes_sent();
+  record_ = {};
+  record_.begun = worker_.loop().now();
+  record_.bytes_in = head.target().size() + body.size();
+  record_.bytes_out = bytes_before;
+  record_.request_id = choose_request_id(head);
+  record_.client = session_.peer_ip();
+  record_.method = head.method_text();
+  record_.path = head.path();
+
+  if (serve_local(head)) return;
+  if (!find_api(head.path())) {
+    return send_local_error(404, "Unknown path; see /v1/models and /v1/chat/completions.");
+  }
+  if (head.method != Method::Post) {
+    return send_local_error(405, "This path takes POST.", "method_not_allowed");
+  }
+  if (!identity_encoding(head)) {
+    return send_local_error(415, "Send the body without Content-Encoding.", "unsupported_encoding");
+  }
+  if (!authenticate(head)) return;
+  if (const auto scanned = json::scan(body, api_, published_->scan_limits, scan_); !scanned) {
+    return send_local_error(400, scanned.error().message);
+  }
+  record_.model = scan_.model;
+  record_.stream = scan_.stream;
+  if (!resolve_name()) return;
+  hand_to_core(body);
+}
+
+std::string Exchange::choose_request_id(const http::RequestHead& head) const {
+  const auto given = head.fields.find(FieldName::XRequestId);
+  const auto harmless = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           c == '-' || c == '_' || c == '.' || c == ':';
+  };
+  if (given && !given->empty() && given->size() <= 128 &&
+      std::all_of(given->begin(), given->end(), harmless)) {
+    return std::string(*given);
+  }
+  return {};
+}
+
+bool Exchange::serve_local(const http::RequestHead& head) {
+  const std::string_view path = head.path();
+  if (head.method == Method::Options) {
+    out_.clear();
+    record_.status = 204;
+    append_preflight(out_, *published_, head, record_.request_id);
+    session_.send(out_);
+    finish(model::Outcome::Completed, true);
+    return true;
+  }
+  if (head.method != Method::Get && head.method != Method::Head) return false;
+  if (path == "/health") {
+    send_local(200, R"({"status":"ok"})", Duration(-1));
+    return true;
+  }
+  constexpr std::string_view kModels = "/v1/models";
+  if (!path.starts_with(kModels)) return false;
+  if (!authenticate(head)) return true;
+  const model::TenantId tenant = tenant_ != nullptr ? tenant_->id : model::TenantId{};
+  if (path == kModels || path == "/v1/models/") {
+    send_local(200, models_page(*published_, tenant), Duration(-1));
+    return true;
+  }
+  if (path[kModels.size()] != '/') return false;
+  const auto name = http::percent_decode(path.substr(kModels.size() + 1));
+  const auto entry = name ? published_->names.find(*name) : published_->names.end();
+  if (entry == published_->names.end() || !allowed(entry->second.tenants, tenant)) {
+    const std::string asked = name.value_or(std::string(path));
+    send_local_error(404, unknown_model(asked, published_->names_for(tenant)), "model_not_found");
+    return true;
+  }
+  send_local(200, model_entry(entry->first, entry->second), Duration(-1));
+  return true;
+}
+
+bool Exchange::find_api(std::string_view path) {
+  using model::Api;
+  static constexpr std::pair<std::string_view, Api> kPaths[] = {
+      {"/v1/chat/completions", Api::ChatCompletions},
+      {"/v1/completions", Api::Completions},
+      {"/v1/embeddings", Api::Embeddings},
+      {"/v1/messages", Api::Messages},
+      {"/v1/messages/count_tokens", Api::CountTokens},
+      {"/v1/responses", Api::Responses},
+  };
+  for (const auto& [known, api] : kPaths) {
+    if (path != known) continue;
+    api_ = record_.api = api;
+    return true;
+  }
+  return false;
+}
+
+bool Exchange::authenticate(const http::RequestHead& head) {
+  if (published_->tenants.empty()) return true;
+  const std::string_view key = presented_key(head);
+  if (key.empty()) {
+    send_local_error(401, "Send your API key as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
+                     "missing_api_key");
+    return false;
+  }
+  const auto found = published_->tenants.find(hash_key(key));
+  if (found == published_->tenants.end()) {
+    send_local_error(401, "This API key is not known here.", "invalid_api_key");
+    return false;
+  }
+  tenant_ = &found->second;
+  record_.tenant = tenant_->name;
+  return true;
+}
+
+bool Exchange::resolve_name() {
+  const model::TenantId tenant = tenant_ != nullptr ? tenant_->id : model::TenantId{};
+  const auto found = published_->names.find(scan_.model);
+  // A model that a tenant may not ask for does not exist for it.
+  if (found == published_->names.end() || !allowed(found->second.tenants, tenant)) {
+    const auto names = published_->names_for(tenant);
+    send_local_error(404, unknown_model(scan_.model, names), "model_not_found");
+    return false;
+  }
+  name_ = &found->second;
+  return true;
+}
+
+void Exchange::hand_to_core(std::string_view body) {
+  id_ = worker_.register_exchange(*this);
+  if (record_.request_id.empty()) record_.request_id = worker_.request_name(id_);
+  else worker_.remember_name(record_.request_id, id_);
+  record_.core_knew = true;
+
+  model::RequestArrived arrived;
+  arrived.request = id_;
+  arrived.owner = worker_.index();
+  arrived.tenant = tenant_ != nullptr ? tenant_->id : model::TenantId{};
+  arrived.route = name_->route;
+  arrived.api = api_;
+  arrived.stream = scan_.stream;
+  arrived.lora = name_->lora;
+  arrived.body_bytes = static_cast<std::int64_t>(body.size());
+  arrived.output_max = scan_.output_max;
+  arrived.choices = std::max(1, scan_.n);
+  arrived.prompt.bytes = scan_.prompt_bytes;
+  arrived.prompt.script = scan_.script;
+  cache::Seed seed;
+  seed.domain = tenant_ != nullptr ? tenant_->domain : salt_domain(body, scan_);
+  seed.lora = name_->lora;
+  cache::chain(seed, scan_.tool_blocks, scan_.message_blocks, arrived.prompt.chain);
+  phase_ = Phase::Core;
+  worker_.emit(std::move(arrived));
+}
+
+void Exchange::refuse_malformed(int status, std::string_view reason) {
+  published_ = worker_.published_ptr();
+  head_ = nullptr;
+  keep_alive_ = false;
+  http10_ = head_only_ = head_sent_ = false;
+  const std::uint64_t bytes_before = session_.bytes_sent();
+  record_ = {};
+  record_.begun = worker_.loop().now();
+  record_.bytes_out = bytes_before;
+  send_local_error(status, reason);
+}
+
+}  // namespace signalbox::gateway

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and help of the gateway's metrics.
+#include "io/gateway/metrics.h"
+
+namespace signalbox::gateway {
+
+Metrics::Metrics(telemetry::Registry& registry)
+    : requests(registry.counters({"signalbox_requests_total",
+                                  "Requests that ended, by how they ended.",
+                                  {"model", "api", "outcome"}})),
+      refused(registry.counters({"signalbox_requests_refused_total",
+                                 "Requests answered by the gateway before placement, by status.",
+                                 {"status"}})),
+      ttft(registry.histograms({"signalbox_time_to_first_token_seconds",
+                                "From the arrival of a request to its first token.",
+                                {"model"}},
+                               telemetry::latency_bounds())),
+      duration(registry.histograms({"signalbox_request_duration_seconds",
+                                    "From the arrival of a request to its end.",
+                                    {"model"}},
+                                   telemetry::latency_bounds())),
+      queue(registry.histograms({"signalbox_queue_wait_seconds",
+                                 "Time that requests waited in the gateway.",
+                                 {"model"}},
+                                telemetry::latency_bounds())),
+      tokens(registry.counters(
+          {"signalbox_tokens_total", "Tokens as engines report them.", {"model", "kind"}})),
+      attempts(registry.counters({"signalbox_attempt_failures_total",
+                                  "Connections to engines that broke.",
+                                  {"endpoint"}})),
+      bytes_in(registry.counter("signalbox_received_bytes_total", "Request bytes from clients.")),
+      bytes_out(registry.counter("signalbox_sent_bytes_total", "Answer bytes to clients.")),
+      stale_actions(registry.counter("signalbox_stale_actions_total",
+                                     "Actions of the core for requests that were gone.")),
+      connections(registry.gauge("signalbox_client_connections", "Open client connections.")),
+      connections_refused(registry.counter("signalbox_client_connections_refused_total",
+                                           "Connections closed because of the limit.")) {}
+
+}  // namespace signalbox::gateway

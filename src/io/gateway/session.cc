@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read, parse, hand over, write, and close in good order.
+#include "io/gateway/session.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "io/gateway/answers.h"
+#include "io/gateway/worker.h"
+#include "io/http/writer.h"
+
+namespace signalbox::gateway {
+namespace {
+
+using Status = net::IoResult::Status;
+
+constexpr std::size_t kHeadRead = 4096;
+constexpr std::size_t kBodyRead = 256 * 1024;
+constexpr std::size_t kKeptBuffer = 16 * 1024;  // an idle connection keeps no more
+// After a refusal we read on for a moment, so that our answer is not lost to a reset.
+constexpr std::size_t kLingerBytes = 1 << 20;
+constexpr Duration kLingerTime = std::chrono::seconds(1);
+
+}  // namespace
+
+Session::Session(Worker& worker, net::Stream stream, const net::Address& peer)
+    : worker_(worker), stream_(std::move(stream)), peer_ip_(peer.ip()),
+      buffer_max_(worker.published().client_buffer), parser_(worker.published().http_limits),
+      timer_([this] { timed_out(); }), exchange_(worker, *this) {}
+
+Session::~Session() {
+  if (stream_) worker_.loop().unwatch(stream_.fd(), *this);
+}
+
+void Session::begin() {
+  if (!worker_.loop().watch(stream_.fd(), *this)) return close();
+  arm(worker_.published().timeouts.request_head);
+}
+
+void Session::arm(Duration limit) { worker_.loop().arm_after(timer_, limit); }
+
+void Session::on_ready(std::uint32_t events) {
+  if (phase_ == Phase::Closed) return;
+  if ((events & EPOLLOUT) && !out_.empty()) flush();
+  if (phase_ == Phase::Closed) return;
+  if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+    if (phase_ == Phase::Exchange || phase_ == Phase::Flush) {
+      // Bytes wait in the socket until this request is done; only the end matters now.
+      unread_ = true;
+      if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+        exchange_.client_gone();
+        close();
+      }
+      return;
+    }
+    read_ready();
+  }
+}
+
+void Session::read_ready() {
+  while (phase_ == Phase::Head || phase_ == Phase::Body || phase_ == Phase::Linger) {
+    std::size_t wanted = kHeadRead;
+    if (phase_ == Phase::Linger) {
+      in_.clear();
+    } else if (phase_ == Phase::Body) {
+      wanted = kBodyRead;
+      if (decoder_.state() != http::BodyState::Error && request_bytes_ > in_.size()) {
+        wanted = std::min(wanted, request_bytes_ - in_.size());
+      }
+    }
+    char* space = in_.prepare(wanted);
+    if (phase_ == Phase::Body) parser_.head().rebase(in_.view().data());
+    const net::IoResult got = stream_.read(space, wanted);
+    if (got.status == Status::WouldBlock) return;
+    if (got.status != Status::Ok) return close();
+    if (phase_ == Phase::Linger) {
+      lingered_ += got.bytes;
+      if (lingered_ > kLingerBytes) return close();
+      continue;
+    }
+    in_.commit(got.bytes);
+    advance();
+    // A short read of a plain connection took all there was; the next edge brings more.
+    unread_ = got.bytes == wanted || stream_.tls();
+    if (!unread_) return;
+  }
+}
+
+void Session::read_again() {
+  if (phase_ != Phase::Head) return;
+  advance();
+  read_ready();
+}
+
+void Session::advance() {
+  while (true) {
+    if (phase_ == Phase::Head && !advance_head()) return;
+    if (phase_ == Phase::Body && !advance_body()) return;
+    if (phase_ != Phase::Head || in_.empty()) return;
+  }
+}
+
+bool Session::advance_head() {
+  if (in_.empty()) return false;
+  const bool started = parser_.started();
+  const http::Progress progress = parser_.parse(in_.view());
+  if (progress == http::Progress::Error) {
+    refuse(parser_.error().status, parser_.error().reason);
+    return false;
+  }
+  if (progress == http::Progress::NeedMore) {
+    if (!started && parser_.started()) arm(worker_.published().timeouts.request_head);
+    return false;
+  }
+  const http::RequestHead& head = parser_.head();
+  keep_alive_ = head.keep_alive && !closing_;
+  continue_sent_ = false;
+  raw_body_ = 0;
+  decoded_.clear();
+  request_bytes_ = parser_.head_length();
+  decoder_ = http::BodyDecoder(head.framing, worker_.published().http_limits, http::Side::Request,
+                               worker_.published().body_max);
+  if (decoder_.state() == http::BodyState::Error) {
+    refuse(decoder_.error().status, decoder_.error().reason);
+    return false;
+  }
+  if (head.framing.kind == http::Framing::Kind::Length) {
+    request_bytes_ += static_cast<std::size_t>(head.framing.length);
+  }
+  phase_ = Phase::Body;
+  arm(worker_.published().timeouts.body_idle);
+  return true;
+}
+
+bool Session::advance_body() {
+  const http::RequestHead& head = parser_.head();
+  const bool chunked = head.framing.kind == http::Framing::Kind::Chunked;
+  if (chunked && !take_chunks()) return false;
+  if (!chunked && in_.size() < request_bytes_) {
+    if (head.expect_continue && !continue_sent_ && in_.size() == parser_.head_length()) {
+      continue_sent_ = true;
+      send(http::kContinue);
+    }
+    arm(worker_.published().timeouts.body_idle);
+    // One allocation for the whole request instead of doubling up to it.
+    in_.prepare(request_bytes_ - in_.size());
+    parser_.head().rebase(in_.view().data());
+    return false;
+  }
+  start_exchange();
+  return true;
+}
+
+bool Session::take_chunks() {
+  std::string_view rest = in_.view().substr(parser_.head_length() + raw_body_);
+  while (!rest.empty() && !decoder_.done()) {
+    const http::BodyStep step = decoder_.next(rest);
+    if (step.state == http::BodyState::Error) {
+      refuse(decoder_.error().status, decoder_.error().reason);
+      return false;
+    }
+    decoded_.append(step.data);
+    rest.remove_prefix(step.consumed);
+    raw_body_ += step.consumed;
+  }
+  if (decoder_.done()) {
+    request_bytes_ = parser_.head_length() + raw_body_;
+    return true;
+  }
+  if (parser_.head().expect_continue && !continue_sent_ && raw_body_ == 0) {
+    continue_sent_ = true;
+    send(http::kContinue);
+  }
+  request_bytes_ = 0;
+  arm(worker_.published().timeouts.body_idle);
+  return false;
+}
+
+void Session::start_exchange() {
+  phase_ = Phase::Exchange;
+  timer_.disarm();
+  parser_.head().rebase(in_.view().data());
+  const bool chunked = parser_.head().framing.kind == http::Framing::Kind::Chunked;
+  const std::string_view body =
+      chunked ? decoded_.view()
+              : in_.view().substr(parser_.head_length(), request_bytes_ - parser_.head_length());
+  exchange_.begin(parser_.head(), body, keep_alive_);
+}
+
+void Session::refuse(int status, std::string_view reason) {
+  keep_alive_ = false;
+  phase_ = Phase::Exchange;
+  exchange_.refuse_malformed(status, reason);
+}
+
+void Session::answered(bool keep_alive) {
+  if (phase_ == Phase::Closed) return;
+  keep_alive_ = keep_alive_ && keep_alive && !closing_;
+  phase_ = Phase::Flush;
+  if (out_.empty()) return end_flush();
+  arm(worker_.published().timeouts.write_idle);
+}
+
+void Session::end_flush() {
+  if (!keep_alive_) return linger();
+  next_request();
+}
+
+void Session::next_request() {
+  in_.consume(request_bytes_);
+  decoded_.clear();
+  decoded_.shrink(0);
+  in_.shrink(kKeptBuffer);
+  parser_.reset();
+  request_bytes_ = 0;
+  phase_ = Phase::Head;
+  arm(worker_.published().timeouts.keep_alive_idle);
+  // A pipelined request, or bytes whose edge came while we were busy, are read in a later turn, so
+  // that one connection cannot starve the others.
+  if (unread_ || !in_.empty()) worker_.read_later(*this);
+}
+
+void Session::linger() {
+  ::shutdown(stream_.fd(), SHUT_WR);
+  phase_ = Phase::Linger;
+  arm(kLingerTime);
+  read_ready();
+}
+
+void Session::send(std::string_view bytes) {
+  const iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
+  send(std::span(&piece, 1));
+}
+
+void Session::send(std::span<const iovec> pieces) {
+  if (phase_ == Phase::Closed) return;
+  std::size_t written = 0;
+  if (out_.empty()) {
+    const net::IoResult put = stream_.write(pieces.data(), static_cast<int>(pieces.size()));
+    if (put.status == Status::Failed || put.status == Status::Closed) {
+      // The hang-up edge follows and ends the exchange in its own turn.
+      return;
+    }
+    written = put.bytes;
+    bytes_sent_ += written;
+  }
+  const bool was_empty = out_.empty();
+  for (const iovec& piece : pieces) {
+    if (written >= piece.iov_len) {
+      written -= piece.iov_len;
+      continue;
+    }
+    out_.append({static_cast<const char*>(piece.iov_base) + written, piece.iov_len - written});
+    written = 0;
+  }
+  if (was_empty && !out_.empty()) arm(worker_.published().timeouts.write_idle);
+}
+
+void Session::flush() {
+  while (!out_.empty()) {
+    const net::IoResult put = stream_.write(out_.view());
+    if (put.status == Status::WouldBlock) return;
+    if (put.status != Status::Ok) {
+      exchange_.client_gone();
+      return close();
+    }
+    bytes_sent_ += put.bytes;
+    out_.consume(put.bytes);
+    arm(worker_.published().timeouts.write_idle);
+  }
+  timer_.disarm();
+  out_.shrink(kKeptBuffer);
+  if (phase_ == Phase::Flush) return end_flush();
+  if (phase_ == Phase::Exchange) exchange_.resume_upstream();
+}
+
+void Session::fail() {
+  // What was buffered still goes out as far as it fits; then the connection ends unclean.
+  stream_.reset_on_close();
+  close();
+}
+
+void Session::stop_after_this() {
+  closing_ = true;
+  if (idle()) close();
+}
+
+void Session::timed_out() {
+  switch (phase_) {
+    case Phase::Head:
+      if (parser_.started()) return refuse(408, "The request head took too long.");
+      return close();
+    case Phase::Body: return refuse(408, "The request body stopped coming.");
+    case Phase::Exchange:
+      exchange_.client_gone();
+      return close();
+    default: return close();
+  }
+}
+
+void Session::close() {
+  if (phase_ == Phase::Closed) return;
+  phase_ = Phase::Closed;
+  timer_.disarm();
+  worker_.loop().unwatch(stream_.fd(), *this);
+  stream_.close();
+  if (!exchange_.orphan()) worker_.bury(*this);
+}
+
+}  // namespace signalbox::gateway

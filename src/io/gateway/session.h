@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client connection: reads requests through the strict parser, one at a time, and writes answers
+// with bounded buffering. What a request means is the Exchange's business.
+// Runs on its worker's thread. Keeps INV-6 (a client that leaves is noticed in every phase) and
+// INV-8 (a slow reader holds a bounded buffer).
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "io/gateway/exchange.h"
+#include "io/http/body_decoder.h"
+#include "io/http/head_parser.h"
+#include "io/net/buffer.h"
+#include "io/net/loop.h"
+#include "io/net/stream.h"
+#include "io/net/timer.h"
+
+namespace signalbox::gateway {
+
+class Worker;
+
+class Session final : public net::Watcher {
+ public:
+  Session(Worker& worker, net::Stream stream, const net::Address& peer);
+  ~Session();
+
+  // Registers with the loop and reads what is there.
+  void begin();
+
+  void on_ready(std::uint32_t events) override;
+
+  // Reads what came while the previous request was answered.
+  void read_again();
+
+  // --- for the exchange ---
+
+  // Sends the pieces in order: at once what the socket takes, the rest when it does.
+  void send(std::span<const iovec> pieces);
+  void send(std::string_view bytes);
+  // The client takes its bytes too slowly: stop reading from the engine until client_drained().
+  bool congested() const { return out_.size() > buffer_max_; }
+  // The answer went out whole. The connection goes on to its next request if `keep_alive`.
+  void answered(bool keep_alive);
+  // The answer cannot be completed: closes so that the client does not take it for whole.
+  void fail();
+
+  const std::string& peer_ip() const { return peer_ip_; }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  // The process drains: no further request on this connection.
+  void stop_after_this();
+  bool idle() const { return phase_ == Phase::Head && !parser_.started(); }
+
+ private:
+  enum class Phase : std::uint8_t { Handshake, Head, Body, Exchange, Flush, Linger, Closed };
+
+  void read_ready();
+  void advance();
+  bool advance_head();
+  bool advance_body();
+  bool take_chunks();
+  void start_exchange();
+  void refuse(int status, std::string_view reason);
+  void flush();
+  void end_flush();
+  void linger();
+  void close();
+  void arm(Duration limit);
+  void timed_out();
+  void next_request();
+
+  Worker& worker_;
+  net::Stream stream_;
+  std::string peer_ip_;
+  Phase phase_ = Phase::Head;
+  net::Buffer in_;
+  net::Buffer out_;
+  std::size_t buffer_max_;
+  http::RequestParser parser_;
+  http::BodyDecoder decoder_;
+  net::Buffer decoded_;           // a chunked body
+  std::size_t raw_body_ = 0;      // bytes of in_ behind the head that were decoded
+  std::size_t request_bytes_ = 0; // head and body in in_
+  bool keep_alive_ = true;
+  bool closing_ = false;          // no request after this one
+  bool continue_sent_ = false;
+  bool unread_ = false;           // the socket may hold bytes whose edge has passed
+  std::size_t lingered_ = 0;
+  std::uint64_t bytes_sent_ = 0;
+  net::Timer timer_;
+  Exchange exchange_;
+};
+
+}  // namespace signalbox::gateway

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all workers of a gateway share: the core's door, metrics, logs, and the names of requests.
+// Every member is safe from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/model/ids.h"
+#include "io/gateway/metrics.h"
+#include "io/host/core_host.h"
+#include "io/telemetry/log_file.h"
+
+namespace signalbox::gateway {
+
+// Request ids as text. Those of ours carry the RequestId; those that clients brought are remembered
+// for the latest requests.
+class RequestNames {
+ public:
+  // `origin` tells processes apart.
+  explicit RequestNames(std::uint32_t origin) : origin_(origin) {}
+
+  std::string name(model::RequestId id) const;
+  void remember(const std::string& name, model::RequestId id);
+  // Nothing for a name that never was or is forgotten.
+  std::optional<model::RequestId> find(std::string_view name) const;
+
+ private:
+  static constexpr std::size_t kRememberedMax = 10'000;
+  std::uint32_t origin_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, model::RequestId> given_;
+  std::deque<std::string> order_;
+};
+
+struct Shared {
+  Shared(host::CoreHost& core, Metrics& gateway_metrics, std::uint32_t origin)
+      : host(core), metrics(gateway_metrics), names(origin) {}
+
+  host::CoreHost& host;
+  Metrics& metrics;
+  RequestNames names;
+  std::atomic<telemetry::LogFile*> access_log{nullptr};
+  std::atomic<std::int64_t> connections{0};
+  std::atomic<std::int64_t> connections_max{0};
+  std::atomic<bool> draining{false};
+};
+
+}  // namespace signalbox::gateway
