@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/sim/engine/grid.inc from grid.csv and profiles.csv beside this file. 0 marks an absent point."""
+"""Writes src/sim/engine/grid.inc from the two tables beside this file. 0 marks an absent point."""
 import csv
 import pathlib
 

@@ -88,7 +88,8 @@ Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publishe
                  },
                  [this](const observe::Found& found) { on_found(found); },
                  [](std::string_view name, const Error& error) {
-                   log_warn("an engine does not answer", {{"engine", name}, {"why", error.message}});
+                   log_warn("an engine does not answer",
+                            {{"engine", name}, {"why", error.message}});
                  },
                  nullptr}),
       resolve_timer_([this] { resolve_names(); }), rebuild_timer_([this] { rebuild(); }) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control side of `serve`: configuration, names to addresses, what engines turn out to be; makes
-// the fleet of them and hands it to the core and the workers. Runs on the control loop's thread.
+// The control side of `serve`: configuration, names to addresses, what engines turn out to be; it
+// makes the fleet of them and hands it to the core and the workers. Control loop's thread.
 // Keeps: a configuration is applied whole or not at all; the last good one stays.
 #pragma once
 
@@ -55,7 +55,8 @@ class Controller {
   void compose_from_found();
   void publish();
   void watch();
-  gateway::EndpointAccess access(const model::Endpoint& endpoint, const spec::EndpointOrigin& origin);
+  gateway::EndpointAccess access(const model::Endpoint& endpoint,
+                                 const spec::EndpointOrigin& origin);
   void add_names(gateway::Published& published) const;
   void add_tenants(gateway::Published& published) const;
   void on_found(const observe::Found& found);

@@ -20,7 +20,8 @@ Json inputs_json(const routing::Inputs& i) {
   return {{"cached", i.cached},     {"reach", i.reach},         {"wait", i.wait},
           {"queued", i.queued},     {"kv_wait", i.kv_wait},     {"in_flight", i.in_flight},
           {"decoding", i.decoding}, {"kv", i.kv},               {"step_now", i.step_now},
-          {"arrivals", i.arrivals}, {"overlap", i.overlap},     {"usd_per_second", i.usd_per_second},
+          {"arrivals", i.arrivals}, {"overlap", i.overlap},
+          {"usd_per_second", i.usd_per_second},
           {"uncertainty", i.uncertainty}, {"b", i.b},           {"c", i.c},
           {"d", i.d},               {"e1", i.e1},               {"e2", i.e2},
           {"f", i.f},               {"batch_break", i.batch_break}, {"chunk", i.chunk}};

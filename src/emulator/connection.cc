@@ -55,6 +55,9 @@ Connection::Connection(net::Loop& loop, Engine& engine, net::Stream stream, bool
     : loop_(loop),
       engine_(engine),
       stream_(std::move(stream)),
+      idle_timer_([this] {
+        if (in_.empty()) close(Close::Orderly);
+      }),
       parser_(limits(engine.options())),
       admin_only_(admin_only) {}
 
@@ -62,7 +65,16 @@ Connection::~Connection() {
   if (stream_) loop_.unwatch(stream_.fd(), *this);
 }
 
-Result<void> Connection::start() { return loop_.watch(stream_.fd(), *this); }
+Result<void> Connection::start() {
+  await_request();
+  return loop_.watch(stream_.fd(), *this);
+}
+
+// As uvicorn and llama.cpp do: a client that reuses the connection late finds it closed.
+void Connection::await_request() {
+  const double seconds = engine_.options().idle_close_s;
+  if (seconds > 0) loop_.arm_after(idle_timer_, from_seconds(seconds));
+}
 
 void Connection::on_ready(std::uint32_t) {
   if (stream_) flush();
@@ -92,6 +104,7 @@ void Connection::process() {
     if (info_.path.empty() && !read_head()) break;
     if (!read_body()) break;
     busy_ = true;
+    idle_timer_.disarm();
     engine_.handle(*this, info_, body_);
   }
   processing_ = false;
@@ -189,6 +202,7 @@ void Connection::end_request() {
   info_ = RequestInfo{};
   parser_.reset();
   decoder_ = http::BodyDecoder();
+  await_request();
 }
 
 void Connection::flush() {
@@ -226,6 +240,7 @@ void Connection::close(Close how) {
     [[maybe_unused]] const auto put = stream_.write(std::string_view(out_).substr(written_));
   }
   if (how == Close::Reset) stream_.reset_on_close();
+  idle_timer_.disarm();
   loop_.unwatch(stream_.fd(), *this);
   stream_.close();
   engine_.gone(*this);

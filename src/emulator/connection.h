@@ -13,6 +13,7 @@
 #include "io/http/head_parser.h"
 #include "io/net/loop.h"
 #include "io/net/stream.h"
+#include "io/net/timer.h"
 
 namespace signalbox::emulator {
 
@@ -63,10 +64,9 @@ class Connection final : public net::Watcher {
   Exchange* exchange() const { return exchange_; }
 
  private:
-  enum class Phase : std::uint8_t { Head, Body, Answer };
-
   void read();
   void process();
+  void await_request();
   bool read_head();
   bool read_body();
   void refuse(int status);
@@ -76,6 +76,7 @@ class Connection final : public net::Watcher {
   net::Loop& loop_;
   Engine& engine_;
   net::Stream stream_;
+  net::Timer idle_timer_;    // armed between requests
   http::RequestParser parser_;
   http::BodyDecoder decoder_;
   RequestInfo info_;

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 
-#include "emulator/engine.h"
 #include "io/net/address.h"
 #include "sim/engine/catalogue.h"
 

@@ -1,14 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole command: engines on real sockets until SIGINT or SIGTERM.
+// The engines of one process and their addresses, and the whole command around them.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "base/result.h"
+#include "emulator/engine.h"
 #include "emulator/options.h"
+#include "io/net/fd.h"
+#include "io/net/loop.h"
 
 namespace signalbox::emulator {
 
-// Serves until a signal ends it; returns the exit code. Prints one line per address to standard
-// output once they are open. Blocks SIGINT and SIGTERM while it runs.
+class Emulator final : public net::Watcher {
+ public:
+  // Starts listening; the engines work while `loop`, which must outlive them, runs.
+  static Result<std::unique_ptr<Emulator>> create(net::Loop& loop, const EmulatorOptions& options);
+  ~Emulator();
+
+  void on_ready(std::uint32_t events) override;  // a connection on the admin address
+  std::size_t size() const { return engines_.size(); }
+  Engine& engine(std::size_t i) { return *engines_[i]; }
+
+ private:
+  explicit Emulator(net::Loop& loop) : loop_(loop) {}
+
+  net::Loop& loop_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  net::Fd admin_;
+};
+
+// Serves until SIGINT or SIGTERM, which it blocks meanwhile; returns the exit code. Prints one line
+// per address to standard output once they are open.
 Result<int> run(const EmulatorOptions& options);
 
 }  // namespace signalbox::emulator

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "emulator/engine.h"
 #include "emulator/text.h"
 
 namespace signalbox::emulator {
@@ -340,6 +339,31 @@ TEST_F(EmulatorTest, EmbeddingsAreAFunctionOfTheText) {
   };
   EXPECT_EQ(vector("a"), vector("a"));
   EXPECT_NE(vector("a"), vector("b"));
+}
+
+TEST_F(EmulatorTest, AnIdleConnectionIsClosed) {
+  EmulatorOptions o = vllm();
+  o.idle_close_s = 0.01;
+  start(o);
+  Client client(address());
+  client.get("/version");
+  EXPECT_NE(client.to_end().find("0.32.0"), std::string::npos);
+}
+
+TEST_F(EmulatorTest, EveryAcceptedRequestIsCountedOnceWhenItEnds) {
+  start(vllm());
+  for (int i = 0; i < 5; ++i) ask("/v1/completions", R"({"prompt":"a","max_tokens":2})");
+  ask("/v1/completions", R"({"prompt":""})");
+  const std::string all = stats();
+  EXPECT_NE(all.find("\"requests\":5,\"active\":0,\"finished\":5,\"aborted\":0,\"faulted\":0,"
+                     "\"refused\":1,"),
+            all.npos)
+      << all;
+  EXPECT_NE(all.find("\"ended_generated_tokens\":10,"), all.npos);
+  Client client(address());
+  client.get("/emulator/records?limit=2");
+  const std::string records = client.answer();
+  EXPECT_EQ(count(records, "\"outcome\":\"finished\""), 2);
 }
 
 class FaultTest : public EmulatorTest {

@@ -322,6 +322,9 @@ void Engine::end(Exchange& ex, std::string_view outcome) {
   ++(outcome == "finished" ? stats_.finished
                            : outcome == "aborted" ? stats_.aborted : stats_.faulted);
   stats_.events += ex.events.events();
+  stats_.prompt_tokens += ex.prompt_tokens();
+  stats_.cached_tokens += ex.cached_tokens();
+  stats_.generated_tokens += ex.produced_tokens();
   if (options_.records_max > 0) {
     const Choice& c = ex.choices.front();
     const auto since = [&](Instant t) { return t == kNever ? -1 : milliseconds(t - ex.arrived); };

@@ -29,13 +29,17 @@ class Emulator;
 
 struct EngineStats {
   std::int64_t http_requests = 0;  // of every kind
-  std::int64_t requests = 0;       // of generation, accepted
+  std::int64_t requests = 0;       // of generation, accepted: ended in one of three ways or active
   std::int64_t finished = 0;
   std::int64_t aborted = 0;        // the client left first
-  std::int64_t refused = 0;        // answered 4xx by the engine's own rules
-  std::int64_t faulted = 0;        // spoilt by a fault
-  std::int64_t connections = 0;    // ever accepted
-  std::int64_t events = 0;         // of streams
+  std::int64_t faulted = 0;        // a fault ended it
+  std::int64_t refused = 0;        // not accepted: answered 4xx by the engine's own rules
+  std::int64_t spoilt = 0;         // not accepted: answered by a fault
+  std::int64_t connections = 0;    // ever opened
+  std::int64_t events = 0;         // of ended streams
+  std::int64_t prompt_tokens = 0;  // of ended requests, whatever became of them
+  std::int64_t cached_tokens = 0;
+  std::int64_t generated_tokens = 0;
 };
 
 // What became of one generation request; kept for checkers.
@@ -163,25 +167,6 @@ class Engine final : public net::Watcher {
   double step_tokens_ = 0;       // seen of the truth's counter
   std::string date_;
   std::int64_t date_second_ = -1;
-};
-
-// The engines of one process and their addresses.
-class Emulator final : public net::Watcher {
- public:
-  // Starts listening; the engines work while `loop`, which must outlive them, runs.
-  static Result<std::unique_ptr<Emulator>> create(net::Loop& loop, const EmulatorOptions& options);
-  ~Emulator();
-
-  void on_ready(std::uint32_t events) override;  // a connection on the admin address
-  std::size_t size() const { return engines_.size(); }
-  Engine& engine(std::size_t i) { return *engines_[i]; }
-
- private:
-  explicit Emulator(net::Loop& loop) : loop_(loop) {}
-
-  net::Loop& loop_;
-  std::vector<std::unique_ptr<Engine>> engines_;
-  net::Fd admin_;
 };
 
 }  // namespace signalbox::emulator

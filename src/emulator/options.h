@@ -34,6 +34,7 @@ struct EmulatorOptions {
   std::int64_t answer_tokens_mean = 128;  // mean length of an answer that nothing cuts short
   bool prompt_tokens_details = true;    // vLLM: usage tells cached tokens
   bool request_metrics = false;         // vLLM: answers carry `metrics`
+  double idle_close_s = 5;              // an idle connection is closed after this; 0: never
   Bytes body_bytes_max{64 << 20};       // of a request
   Bytes backlog_bytes_max{64 << 20};    // unsent answer of one connection; beyond it is closed
   int records_max = 4096;               // requests remembered for /emulator/records
@@ -64,6 +65,8 @@ void describe(Visitor& v, EmulatorOptions& c) {
   v(c.answer_tokens_mean, "answer_tokens_mean", "Mean length of an uncut answer.", Range{1, 1e6});
   v(c.prompt_tokens_details, "prompt_tokens_details", "Whether usage tells cached tokens.");
   v(c.request_metrics, "request_metrics", "Whether vLLM answers carry their own timings.");
+  v(c.idle_close_s, "idle_close_s", "An idle connection is closed after this; 0: never.",
+    Range{0, 86400});
   v(c.body_bytes_max, "body_bytes_max", "Bytes of a request body.", Range{1024, 4e9});
   v(c.backlog_bytes_max, "backlog_bytes_max", "Unsent bytes of one connection.", Range{1024, 4e9});
   v(c.records_max, "records_max", "Requests remembered for /emulator/records.", Range{0, 1e6});

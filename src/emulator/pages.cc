@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "emulator/engine.h"
+#include "emulator/emulator.h"
 #include "io/net/clock.h"
 
 namespace signalbox::emulator {
@@ -83,8 +83,8 @@ std::string Engine::props_json() const {
          "},\"total_slots\":" + std::to_string(options_.slots) + ",\"model_alias\":" +
          json_string(model_name_) + ",\"model_path\":" + json_string(model_name_ + ".gguf") +
          ",\"modalities\":{\"vision\":false,\"video\":false,\"audio\":false},"
-         "\"endpoint_slots\":true,\"endpoint_props\":false,\"endpoint_metrics\":true,\"chat_template\":\"chatml\","
-         "\"bos_token\":\"<|im_start|>\",\"eos_token\":\"<|im_end|>\",\"build_info\":"
+         "\"endpoint_slots\":true,\"endpoint_props\":false,\"endpoint_metrics\":true,"
+         "\"chat_template\":\"chatml\",\"bos_token\":\"<|im_start|>\",\"eos_token\":\"<|im_end|>\",\"build_info\":"
          "\"b0-emulated\",\"is_sleeping\":false}";
 }
 
@@ -151,7 +151,10 @@ std::string Engine::stats_json() const {
   out.put("http_requests", stats_.http_requests).put("requests", stats_.requests);
   out.put("active", static_cast<std::int64_t>(slots_.size() - free_slots_.size()));
   out.put("finished", stats_.finished).put("aborted", stats_.aborted);
-  out.put("refused", stats_.refused).put("faulted", stats_.faulted);
+  out.put("faulted", stats_.faulted).put("refused", stats_.refused);
+  out.put("spoilt", stats_.spoilt).put("ended_prompt_tokens", stats_.prompt_tokens);
+  out.put("ended_cached_tokens", stats_.cached_tokens);
+  out.put("ended_generated_tokens", stats_.generated_tokens);
   out.put("connections", static_cast<std::int64_t>(connections_.size()));
   out.put("connections_ever", stats_.connections).put("events", stats_.events);
   out.put("records", static_cast<std::int64_t>(records_.size()));

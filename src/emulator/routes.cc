@@ -138,7 +138,7 @@ void Engine::refuse(Connection& c, Api api, const Refusal& refusal) {
 // Whether a fault answers in the engine's stead.
 bool Engine::spoil(Connection& c, const Fault& fault, Api api, std::string_view body) {
   if (fault.status == 0 && !fault.garbage && !fault.garbage_json) return false;
-  ++stats_.faulted;
+  ++stats_.spoilt;
   if (fault.garbage) {
     c.out() += std::string("\0\x7f<<< this is no HTTP >>>\r\n\r\n", 30);
     c.close(Connection::Close::Orderly);

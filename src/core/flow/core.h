@@ -56,6 +56,7 @@ struct Request {
   bool was_idle = false;              // the endpoint had nothing else when it was sent
   std::int64_t prompt_tokens = 0;     // as believed at dispatch
   std::int64_t cached_tokens = 0;
+  cache::Belief belief;               // what the index held of the prompt there
   double decoding_at_send = 0;        // sequences past their first token there, and
   double kv_at_send = 0;              // tokens of all in flight there
   double ttft_predicted = 0;          // s

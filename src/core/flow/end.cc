@@ -82,7 +82,7 @@ void Core::learn(Request& request, const model::AttemptEnded& event, Instant) {
   const cache::Query q = query(request);
   if (event.usage.prompt_tokens > 0) index_.learn(q, event.usage.prompt_tokens);
   if (event.usage.cached_tokens >= 0) {
-    index_.observe_cached(request.endpoint, q, request.cached_tokens, event.usage.cached_tokens);
+    index_.observe_cached(request.endpoint, q, request.belief, event.usage.cached_tokens);
   }
   index_.insert(request.endpoint, q, cache::Residence::Held);
   if (event.usage.completion_tokens > 0) {

@@ -16,8 +16,10 @@ Flow::~Flow() = default;
 void Flow::apply(const Setup& setup, Instant now, Actions& out) { core_->apply(setup, now, out); }
 
 void Flow::handle(model::Event&& event, Instant now, Actions& out) {
-  std::visit([&](auto&& specific) { core_->on(std::forward<decltype(specific)>(specific), now, out); },
-             std::move(event));
+  const auto hand = [&](auto&& specific) {
+    core_->on(std::forward<decltype(specific)>(specific), now, out);
+  };
+  std::visit(hand, std::move(event));
 }
 
 Instant Flow::next_wake() const { return core_->next_wake(); }

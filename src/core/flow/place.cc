@@ -119,7 +119,8 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
   const double work = terms.prefill + static_cast<double>(decision.ask.output * terms.tpot);
   ledger_.started(id, decision.endpoint, std::max(1e-6, work), now);
   request.pass = ejector_.dispatched(decision.endpoint);
-  index_.insert(decision.endpoint, query(request), cache::Residence::Pending);
+  request.belief =
+      index_.insert(decision.endpoint, query(request), cache::Residence::Pending);
   take_health_changes(now);
   out.push_back({request.arrived.owner, model::Dispatch{id, request.attempt, decision.endpoint,
                                                         request.decision, queued}});

@@ -14,6 +14,7 @@ void Core::on(const model::FirstToken& event, Instant now, Actions&) {
   request->has_first_token = true;
   request->first_token = now;
   load_.first_token({event.request, event.attempt}, now);
+  ejector_.first_token(request->endpoint, request->pass, now);
   index_.insert(request->endpoint, query(*request), cache::Residence::Held);
   if (DecisionRecord* record = decisions_.find(request->decision)) {
     record->ttft = now - request->sent;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events, actions and the fleet as bytes: the record that the event log keeps and `replay` reads.
-// Little-endian; integers are LEB128 varints (signed ones zigzag), doubles are their 8 bytes, strings
-// carry their length. decode(encode(x)) == x; bytes from outside are refused with an Error.
+// Little-endian; integers are LEB128 varints (signed ones zigzag), doubles are their 8 bytes,
+// strings carry their length. decode(encode(x)) == x; broken bytes are refused with an Error.
 #pragma once
 
 #include <cstdint>

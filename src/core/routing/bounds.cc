@@ -2,8 +2,6 @@
 // Lower bounds of the eight children of a block: the formula of the score on their minima.
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <limits>
 
 #include "core/routing/search.h"
 
@@ -17,25 +15,27 @@ Share<Lanes> spread(const Share<float>& s) {
 
 }  // namespace
 
-void Search::expand(std::uint32_t tree_number, int level, std::uint32_t number) {
+// Writes the children that are worthwhile; returns how many.
+std::size_t Search::expand(std::uint32_t tree_number, int level, std::uint32_t number,
+                           Children& children) {
   const State::Tree& tree = state_.trees_[tree_number];
   const Index::Block& block = tree.index->block(level, number);
   const std::uint8_t* marks = marked_ > 0 ? tree.index->marks(level, number) : nullptr;
   ++decision_.bounded;
+  std::size_t count = 0;
   const Lanes zero{};
   Share<Lanes> s = spread(state_.levels_[first_level_].hope);
   for (std::uint32_t half = 0; half < 2; ++half) {
     const auto row = [&block, half](int coordinate) { return block.row[coordinate][half]; };
-    Place<Lanes> p;
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      p.wait[i] = static_cast<float>(block.drain[half * 4 + i] - now_seconds_);
-      if (marks == nullptr) continue;
+    for (std::uint32_t i = 0; marks != nullptr && i < 4; ++i) {
       const Share<float>& hope = state_.levels_[hoped_level(marks[half * 4 + i])].hope;
       s.fresh[i] = hope.fresh;
       s.area[i] = hope.area;
       s.shadow[i] = hope.shadow;
     }
-    p.wait = at_least(row(kWaitRest), p.wait);
+    Place<Lanes> p;
+    p.wait = at_least(row(kWaitRest),
+                      __builtin_convertvector(block.drain[half] - now_seconds_, Lanes));
     p.reach = row(kReach);
     p.b = row(kPrefillB);
     p.c = row(kPrefillC);
@@ -53,26 +53,27 @@ void Search::expand(std::uint32_t tree_number, int level, std::uint32_t number) 
     if (overlap_long_ > 0) p.overlap = p.overlap + row(kOverlapLong) * overlap_long_;
     p.money = spread_to(zero, tree.money);
     const Parts<Lanes> parts = predict(constants_, p, s);
-    const Lanes fits = row(kFit) + need_;
+    const Lanes limit = spread_to(zero, limit_);
+    const auto near = (parts.total < limit) & (row(kFit) + need_ <= zero);
+    if ((near[0] | near[1] | near[2] | near[3]) == 0) continue;
     for (std::uint32_t i = 0; i < 4; ++i) {
-      if (fits[i] > 0 || !worthwhile(parts.violation[i], parts.total[i])) continue;
-      push(tree_number, level, number * Index::kFan + half * 4 + i, parts.violation[i],
-           parts.total[i]);
+      if (near[i] == 0 || !worthwhile(parts.violation[i], parts.total[i])) continue;
+      children[count++] = entry(tree_number, level, number * Index::kFan + half * 4 + i,
+                                parts.violation[i], parts.total[i]);
     }
   }
+  return count;
 }
 
-// `level` 0: a place; else one above the level of the block.
-void Search::push(std::uint32_t tree, int level, std::uint32_t number, float violation,
-                  float total) {
+State::Entry Search::entry(std::uint32_t tree, int level, std::uint32_t number, float violation,
+                           float total) const {
   const std::uint64_t tie = ((number * 0x9E3779B97F4A7C15ull >> 32) ^ salt_) & 0xFF;
   const std::uint64_t key =
       static_cast<std::uint64_t>(std::bit_cast<std::uint32_t>(violation)) << 32 |
       std::bit_cast<std::uint32_t>(total);
   const std::uint64_t rest = static_cast<std::uint64_t>(level) << 56 | tie << 48 |
                              static_cast<std::uint64_t>(tree & 0xFFFF) << 32 | number;
-  state_.heap_.push_back({key, rest});
-  std::ranges::push_heap(state_.heap_, std::greater<>{});
+  return {key, rest};
 }
 
 }  // namespace signalbox::routing

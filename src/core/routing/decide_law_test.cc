@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the choice equals the exhaustive one. Method: random fleets under random load, compared with
-// a plain loop over all endpoints by the public score.
+// Goal: the choice equals the exhaustive one. Method: random fleets under random load, compared
+// with a plain loop over all endpoints by the public score.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -164,7 +164,8 @@ TEST(Decide, the_same_seed_gives_the_same_decisions) {
     fleet.warm();
     std::vector<std::uint32_t> chosen;
     for (int i = 0; i < 300; ++i) {
-      chosen.push_back(decide(fleet.state(), fleet.query(), fleet.now(), fleet.rng()).endpoint.value());
+      const Query q = fleet.query();
+      chosen.push_back(decide(fleet.state(), q, fleet.now(), fleet.rng()).endpoint.value());
       fleet.arrive();
     }
     return chosen;

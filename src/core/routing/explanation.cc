@@ -108,7 +108,8 @@ std::string change(const Flip& flip) {
   switch (flip.field) {
     case Field::Cached:
       return number("%.0f", by) + (more ? " fewer" : " more") + " uncached tokens";
-    case Field::Wait: return number("%.3g", by) + " s " + (more ? "more" : "less") + " queued prefill";
+    case Field::Wait:
+      return number("%.3g", by) + " s " + (more ? "more" : "less") + " queued prefill";
     case Field::InFlight:
       return number("%.0f", by) + (more ? " more" : " fewer") + " requests in flight";
   }

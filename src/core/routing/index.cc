@@ -15,7 +15,7 @@ constexpr float kFar = std::numeric_limits<float>::infinity();
 Index::Block empty_block() {
   Index::Block block;
   for (auto& row : block.row) row[0] = row[1] = Lanes{kFar, kFar, kFar, kFar};
-  for (double& drain : block.drain) drain = kFar;
+  for (Drains& half : block.drain) half = Drains{kFar, kFar, kFar, kFar};
   return block;
 }
 
@@ -58,7 +58,8 @@ std::uint32_t Index::remove(std::uint32_t position) {
 void Index::update(std::uint32_t position, const Point& point) {
   const Block& block = levels_[0][position / kFan];
   const std::uint32_t lane = position % kFan;
-  bool same = block.drain[lane] <= point.drain && point.drain <= block.drain[lane] + 1e-3;
+  bool same = block.drain[lane / 4][lane % 4] <= point.drain &&
+              point.drain <= block.drain[lane / 4][lane % 4] + 1e-3;
   for (int r = 0; r < kCoordinates && same; ++r) {
     const float old = block.row[r][lane / 4][lane % 4];
     const float now = point.at[static_cast<std::size_t>(r)];
@@ -86,7 +87,7 @@ Point Index::point(std::uint32_t position) const {
   for (int r = 0; r < kCoordinates; ++r) {
     point.at[static_cast<std::size_t>(r)] = block.row[r][lane / 4][lane % 4];
   }
-  point.drain = block.drain[lane];
+  point.drain = block.drain[lane / 4][lane % 4];
   return point;
 }
 
@@ -96,7 +97,7 @@ void Index::write(std::uint32_t position, const Point& point) {
   for (int r = 0; r < kCoordinates; ++r) {
     block.row[r][lane / 4][lane % 4] = point.at[static_cast<std::size_t>(r)];
   }
-  block.drain[lane] = point.drain;
+  block.drain[lane / 4][lane % 4] = point.drain;
 }
 
 // Brings the parents of leaf block `number` up to date; stops where nothing changes.
@@ -126,10 +127,10 @@ bool Index::refit_block(int level, std::uint32_t number) {
     changed |= parent.row[r][lane / 4][lane % 4] != least;
     parent.row[r][lane / 4][lane % 4] = least;
   }
-  double drain = block.drain[0];
-  for (std::uint32_t i = 1; i < kFan; ++i) drain = std::min(drain, block.drain[i]);
-  changed |= parent.drain[lane] != drain;
-  parent.drain[lane] = drain;
+  double drain = block.drain[0][0];
+  for (std::uint32_t i = 1; i < kFan; ++i) drain = std::min(drain, block.drain[i / 4][i % 4]);
+  changed |= parent.drain[lane / 4][lane % 4] != drain;
+  parent.drain[lane / 4][lane % 4] = drain;
   return changed;
 }
 

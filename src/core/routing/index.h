@@ -34,6 +34,7 @@ enum Coordinate : int {
   kOverlapLong,   // overlap with kLongOutput tokens
   kCoordinates
 };
+using Drains = double __attribute__((vector_size(32)));
 inline constexpr std::int64_t kShortOutput = 128;
 inline constexpr std::int64_t kLongOutput = 1024;
 
@@ -52,7 +53,7 @@ class Index {
   // Lane i of row r is coordinate r of the i-th child: a place, or the minima of a block below.
   struct alignas(64) Block {
     Lanes row[kCoordinates][2];
-    double drain[kFan];
+    Drains drain[2];
   };
 
   // Appends; returns the position. `owner` comes back from the search.

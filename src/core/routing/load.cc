@@ -179,7 +179,8 @@ void State::observed(model::EndpointId id, const model::EngineState& engine, Ins
   if (engine.kv_usage >= 0 && capacity > 0) {
     seat->gauge_kv = std::llround(engine.kv_usage * static_cast<double>(capacity));
     seat->kv_ours_at_gauge = seat->kv_ours;
-    seat->others_kv = seat->others > 0 ? std::max<std::int64_t>(0, seat->gauge_kv - seat->kv_ours) : 0;
+    const std::int64_t beyond = std::max<std::int64_t>(0, seat->gauge_kv - seat->kv_ours);
+    seat->others_kv = seat->others > 0 ? beyond : 0;
   } else {
     const double each = load.fresh_mean + load.cached_mean + load.output_mean / 2;
     seat->others_kv = seat->others * std::llround(each);

@@ -48,7 +48,10 @@ class RandomFleet {
     for (int a = 0; a < shape.accelerators; ++a) {
       pools_.push_back(model::PoolId(static_cast<std::uint32_t>(a) + 1));
     }
-    for (int i = 1; i <= shape.endpoints; ++i) add(model::EndpointId(static_cast<std::uint32_t>(i)));
+    for (int i = 1; i <= shape.endpoints; ++i) {
+      add(model::EndpointId(static_cast<std::uint32_t>(i)));
+    }
+    for (int i = 0; i < 64; ++i) prefixes_.push_back(draw_prefix());
   }
 
   // Runs requests through until the load is reached and has turned over twice.
@@ -59,7 +62,9 @@ class RandomFleet {
       while (live_.size() > wanted) end(rng_.below(live_.size()));
       for (int k = 0; k < 2 && !live_.empty(); ++k) advance(rng_.below(live_.size()));
     }
-    for (int i = 1; i <= shape_.endpoints; ++i) look(model::EndpointId(static_cast<std::uint32_t>(i)));
+    for (int i = 1; i <= shape_.endpoints; ++i) {
+      look(model::EndpointId(static_cast<std::uint32_t>(i)));
+    }
   }
 
   void arrive() {
@@ -105,7 +110,8 @@ class RandomFleet {
     const bool shared = rng_.chance(shape_.others);
     model::EngineState engine;
     engine.running = load.ours - load.queued + (shared ? static_cast<int>(rng_.below(8)) : 0);
-    engine.waiting = load.queued + (shared && rng_.chance(0.3) ? 1 + static_cast<int>(rng_.below(3)) : 0);
+    engine.waiting = load.queued;
+    if (shared && rng_.chance(0.3)) engine.waiting += 1 + static_cast<int>(rng_.below(3));
     if (rng_.chance(0.5)) engine.kv_usage = rng_.uniform();
     state_.observed(id, engine, now_);
   }
@@ -125,29 +131,12 @@ class RandomFleet {
     return q;
   }
 
-  // Levels from deep to shallow; deeper ones are held by fewer.
+  // Picks one of the prepared sets of holders for a prompt of this length.
   void draw_match(std::int64_t prompt) {
-    match_ = {};
-    holders_.clear();
     match_.prompt_tokens = prompt;
-    const auto levels = rng_.below(5);
-    double share = 1;
-    std::vector<std::vector<model::EndpointId>> nested;
-    std::vector<model::EndpointId> from;
-    for (int i = 1; i <= shape_.endpoints; ++i) from.emplace_back(static_cast<std::uint32_t>(i));
-    for (std::uint64_t l = 0; l < levels; ++l) {
-      if (!rng_.chance(0.3)) share = rng_.uniform() * rng_.uniform();
-      std::vector<model::EndpointId> next;
-      for (const auto id : from) {
-        if (share == 1 || rng_.chance(share)) next.push_back(id);
-      }
-      if (next.empty() || (!nested.empty() && next.size() == nested.back().size())) break;
-      nested.push_back(next);
-      from = next;
-    }
-    holders_ = std::move(nested);
+    match_.levels.clear();
     double tokens = 0;
-    for (const auto& holders : holders_) {
+    for (const auto& holders : prefixes_[rng_.below(prefixes_.size())]) {
       tokens += (static_cast<double>(prompt) - tokens) * rng_.uniform();
       match_.levels.insert(match_.levels.begin(), {static_cast<std::int64_t>(tokens), holders});
     }
@@ -171,6 +160,27 @@ class RandomFleet {
     std::int64_t tokens;
     bool first;
   };
+
+  using Prefix = std::vector<std::vector<model::EndpointId>>;  // holders, shallow to deep
+
+  // Deeper levels are held by fewer; the shallowest may be held by all.
+  Prefix draw_prefix() {
+    Prefix prefix;
+    std::vector<model::EndpointId> from;
+    for (int i = 1; i <= shape_.endpoints; ++i) from.emplace_back(static_cast<std::uint32_t>(i));
+    const auto levels = rng_.below(5);
+    for (std::uint64_t l = 0; l < levels; ++l) {
+      const double share = rng_.chance(0.3) && l == 0 ? 1 : rng_.uniform() * rng_.uniform();
+      std::vector<model::EndpointId> next;
+      for (const auto id : from) {
+        if (share == 1 || rng_.chance(share)) next.push_back(id);
+      }
+      if (next.empty() || (l > 0 && next.size() == from.size())) break;
+      prefix.push_back(next);
+      from = std::move(next);
+    }
+    return prefix;
+  }
 
   void add(model::EndpointId id) {
     const int accelerator = static_cast<int>(id.value()) % std::max(1, shape_.accelerators);
@@ -201,7 +211,7 @@ class RandomFleet {
   std::vector<Live> live_;
   std::uint64_t requests_ = 0;
   cache::Match match_;
-  std::vector<std::vector<model::EndpointId>> holders_;
+  std::vector<Prefix> prefixes_;
 };
 
 }  // namespace signalbox::routing

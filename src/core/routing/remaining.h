@@ -45,8 +45,8 @@ class Remaining {
   static constexpr int kBins = 16;  // the last one holds all from 32,768 on
 
   static int bin_of(std::int64_t tokens) {
-    const auto width = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(tokens, 1)));
-    return std::min(static_cast<int>(width) - 1, kBins - 1);
+    const auto positive = static_cast<std::uint64_t>(std::max<std::int64_t>(tokens, 1));
+    return std::min(static_cast<int>(std::bit_width(positive)) - 1, kBins - 1);
   }
 
   std::array<std::int32_t, kBins> counts_{};

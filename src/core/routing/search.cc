@@ -91,6 +91,7 @@ bool Search::place(Side side, Tried tried) {
   tried_ = tried;
   number_ = ++state_.decisions_;
   count_ = near_ = marked_ = first_level_ = 0;
+  limit_ = kFarthest;
   disappointed_ = 0;
   state_.trees_.clear();
   for (const model::PoolId pool : query_.pools) {
@@ -122,36 +123,53 @@ bool Search::worthwhile(float violation, float total) const {
   if (violation == best.violation && total < best.total) return true;
   const float band = 1 + decision_.ask.tie_band;
   return near_ < static_cast<std::size_t>(state_.config_.near_ties_wanted) &&
-         violation <= best.violation * band && total <= best.total * band;
+         violation <= best.violation * band && total < best.total * band;
 }
 
+// Best first; until a first place has been scored, straight down instead, since a good score in
+// hand spares most of the bounds that follow. A child that is the best of all is not queued.
 void Search::search_trees() {
   auto& heap = state_.heap_;
+  Children children;
   bool again = true;
   while (again) {
     again = false;
     heap.clear();
     for (std::uint32_t tree = 0; tree < state_.trees_.size(); ++tree) {
-      expand(tree, state_.trees_[tree].index->levels() - 1, 0);
+      const int root = state_.trees_[tree].index->levels() - 1;
+      const std::size_t count = expand(tree, root, 0, children);
+      for (std::size_t i = 0; i < count; ++i) push(children[i]);
     }
-    while (!heap.empty()) {
-      const State::Entry entry = heap.front();
-      std::ranges::pop_heap(heap, std::greater<>{});
-      heap.pop_back();
-      const float violation = std::bit_cast<float>(static_cast<std::uint32_t>(entry.key >> 32));
-      const float total = std::bit_cast<float>(static_cast<std::uint32_t>(entry.key));
-      if (!worthwhile(violation, total)) break;
-      const auto level = static_cast<int>(entry.rest >> 56);
-      const auto tree = static_cast<std::uint32_t>(entry.rest >> 32 & 0xFFFF);
-      const auto number = static_cast<std::uint32_t>(entry.rest);
-      if (level > 0) {
-        expand(tree, level - 1, number);
-      } else if (visit(tree, number)) {
-        again = true;
-        break;
+    State::Entry next{};
+    bool holding = false;
+    while (!again && (holding || !heap.empty())) {
+      if (!holding) {
+        next = heap.front();
+        std::ranges::pop_heap(heap, std::greater<>{});
+        heap.pop_back();
       }
+      holding = false;
+      if (!worthwhile(next.violation(), next.total())) break;
+      if (next.level() == 0) {
+        again = visit(next.tree(), next.number());
+        continue;
+      }
+      const std::size_t count = expand(next.tree(), next.level() - 1, next.number(), children);
+      if (count == 0) continue;
+      const auto best = std::min_element(children.begin(), children.begin() + count);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (&children[i] != best) push(children[i]);
+      }
+      next = *best;
+      holding = count_ == 0 || heap.empty() || next < heap.front();
+      if (!holding) push(next);
     }
   }
+}
+
+void Search::push(const State::Entry& entry) {
+  state_.heap_.push_back(entry);
+  std::ranges::push_heap(state_.heap_, std::greater<>{});
 }
 
 // Scores one place of a tree; true if the search should start again with another level marked.
@@ -159,8 +177,8 @@ bool Search::visit(std::uint32_t tree, std::uint32_t position) {
   const Index& index = *state_.trees_[tree].index;
   Seat& seat = state_.seats_[index.owner(position)];
   if (seat.scored_in == number_) return false;
-  const std::uint8_t marks =
-      marked_ > 0 ? index.marks(0, position / Index::kFan)[position % Index::kFan] : std::uint8_t{0};
+  std::uint8_t marks = 0;
+  if (marked_ > 0) marks = index.marks(0, position / Index::kFan)[position % Index::kFan];
   const std::size_t hoped = hoped_level(marks);
   const std::size_t held = held_level(seat.id, marks);
   score_seat(seat, held);
@@ -204,6 +222,8 @@ void Search::keep(const Inputs& inputs, const Parts<float>& parts) {
          kept_[near_].total <= kept_[0].total * band) {
     ++near_;
   }
+  const bool wanted = near_ < static_cast<std::size_t>(state_.config_.near_ties_wanted);
+  limit_ = kept_[0].violation > 0 ? kFarthest : kept_[0].total * (wanted ? band : 1);
 }
 
 // Two of the near-tied are drawn without replacement, each pair alike; the better one is chosen.

@@ -40,14 +40,17 @@ class Search {
   bool place(Side side, Tried tried);
   bool worthwhile(float violation, float total) const;
   void search_trees();
+  void push(const State::Entry& entry);
   bool visit(std::uint32_t tree, std::uint32_t position);
   void score_seat(Seat& seat, std::size_t level);
   void keep(const Inputs& inputs, const Parts<float>& parts);
   void choose();
 
   // bounds.cc: lower bounds of blocks.
-  void expand(std::uint32_t tree, int level, std::uint32_t number);
-  void push(std::uint32_t tree, int level, std::uint32_t number, float violation, float total);
+  using Children = std::array<State::Entry, Index::kFan>;
+  std::size_t expand(std::uint32_t tree, int level, std::uint32_t number, Children& children);
+  State::Entry entry(std::uint32_t tree, int level, std::uint32_t number, float violation,
+                     float total) const;
 
   // holders.cc: who holds what of the prompt.
   void prepare_levels();
@@ -90,6 +93,7 @@ class Search {
   std::array<Kept, Decision::kCandidatesMax> kept_;
   std::size_t count_ = 0;
   std::size_t near_ = 0;         // leading ones within the tie band
+  float limit_ = 0;              // scores from here on are not worthwhile, unless the best violates
 };
 
 }  // namespace signalbox::routing

@@ -4,6 +4,7 @@
 // Keeps INV-3: idle() holds when the last request has ended, on every path.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -95,9 +96,15 @@ class State {
 
   // Scratch of the search, kept for its capacity.
   struct Entry {
-    std::uint64_t key;   // bounds of violation and score, ordered as integers
+    std::uint64_t key;   // bounds of violation and score: such floats are ordered like integers
     std::uint64_t rest;  // level, tie-breaker, tree, number
     auto operator<=>(const Entry&) const = default;
+
+    float violation() const { return std::bit_cast<float>(static_cast<std::uint32_t>(key >> 32)); }
+    float total() const { return std::bit_cast<float>(static_cast<std::uint32_t>(key)); }
+    int level() const { return static_cast<int>(rest >> 56); }  // 0: a place; else a block's plus 1
+    std::uint32_t tree() const { return static_cast<std::uint32_t>(rest >> 32 & 0xFFFF); }
+    std::uint32_t number() const { return static_cast<std::uint32_t>(rest); }
   };
   struct Tree {
     Bucket* bucket;

@@ -25,6 +25,8 @@ struct Discovery {
   bool ready = true;        // false: it answers and does not serve yet (loading); ask again later
   bool needs_key = false;   // it refused to list its models without a key
   std::string note;         // a sentence for the operator when something looks wrong; else empty
+
+  bool operator==(const Discovery&) const = default;
 };
 
 class Detector {

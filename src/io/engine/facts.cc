@@ -58,7 +58,6 @@ Result<Facts> parse_props(std::string_view body) {
   if (!root.object()) return not_an_answer("/props", "a JSON object");
   Facts facts;
   facts.version = root.text("build_info");
-  facts.asleep = root.flag("is_sleeping");
   facts.slots = root.small("total_slots");
   if (facts.slots == 0) facts.slots = -1;
   facts.context_tokens = root.member("default_generation_settings").whole("n_ctx");
@@ -106,7 +105,6 @@ void merge(Facts& into, Facts from) {
   if (from.ranks >= 0) into.ranks = from.ranks;
   if (from.kv_capacity_tokens >= 0) into.kv_capacity_tokens = from.kv_capacity_tokens;
   if (from.context_tokens >= 0) into.context_tokens = from.context_tokens;
-  into.asleep = into.asleep || from.asleep;
 }
 
 void complete(model::EngineState& state, const Facts& facts, int rank) {
@@ -121,7 +119,6 @@ void complete(model::EngineState& state, const Facts& facts, int rank) {
       state.context_tokens = std::max(state.context_tokens, info.context_tokens);
     }
   }
-  state.asleep = state.asleep || facts.asleep;
 }
 
 }  // namespace signalbox::engine

@@ -23,6 +23,8 @@ struct ModelInfo {
   std::int64_t context_tokens = -1;   // longest prompt + answer; negative: not told
   double params_b = 0;                // parameters in billions; 0: not told
   bool loaded = true;                 // false: would have to be loaded first (llama.cpp's router)
+
+  bool operator==(const ModelInfo&) const = default;
 };
 
 struct Facts {
@@ -32,7 +34,8 @@ struct Facts {
   int ranks = -1;                        // data-parallel ranks behind the address
   std::int64_t kv_capacity_tokens = -1;  // of all ranks together
   std::int64_t context_tokens = -1;
-  bool asleep = false;
+
+  bool operator==(const Facts&) const = default;
 };
 
 // At most this many models are kept from one answer.
@@ -41,7 +44,8 @@ inline constexpr std::size_t kModelsMax = 4096;
 // GET /v1/models of any dialect. Entries without an id are dropped; no list at all is an error.
 Result<std::vector<ModelInfo>> parse_models(std::string_view body);
 
-// GET /props of llama.cpp: slots, context, capacity, sleep.
+// GET /props of llama.cpp: slots, context, capacity. Its `is_sleeping` is no obstacle: a request
+// wakes the server.
 Result<Facts> parse_props(std::string_view body);
 
 // GET /server_info (old: /get_server_info) of SGLang.

@@ -52,7 +52,6 @@ TEST(Facts, ReadsTheRecordedPropsOfLlamaCpp) {
   EXPECT_EQ(facts->context_tokens, 2048);
   EXPECT_EQ(facts->kv_capacity_tokens, 8192);
   EXPECT_EQ(facts->version, "b0-unknown");
-  EXPECT_FALSE(facts->asleep);
 }
 
 TEST(Facts, ReadsServerInfoOfSglang) {

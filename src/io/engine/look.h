@@ -25,10 +25,10 @@ const Manners& manners(model::EngineKind kind);
 
 // What one answer was worth.
 enum class Look : std::uint8_t {
-  Told,     // the states say what the engine told
-  Alive,    // it serves, and tells nothing
-  Elsewhere,// this path is not there; ask path() at once
-  Down,     // it answers, and does not serve (5xx, loading, garbage)
+  Told,       // the states say what the engine told
+  Alive,      // it serves, and tells nothing
+  Elsewhere,  // this path is not there; ask path() at once
+  Down,       // it answers, and does not serve (5xx, loading, garbage)
 };
 
 class Looker {
@@ -39,8 +39,7 @@ class Looker {
   std::string_view path() const;
 
   // Takes the answer. `ranks` are the data-parallel ranks wanted, -1 for the whole server; `states`
-  // receives one state for each when Told, with incarnation 0. `whole_start` is described at
-  // start_time().
+  // receives one state for each when Told, with incarnation 0.
   Look feed(int status, std::string_view body, std::span<const int> ranks,
             std::vector<model::EngineState>& states);
 

@@ -14,7 +14,8 @@ using model::AttemptResult;
 
 bool inside(std::string_view part, std::string_view whole) {
   const std::less_equal<const char*> le;
-  return le(whole.data(), part.data()) && le(part.data() + part.size(), whole.data() + whole.size());
+  return le(whole.data(), part.data()) &&
+         le(part.data() + part.size(), whole.data() + whole.size());
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ class AnswerRelay {
   std::string held_;
   std::vector<std::string_view> pieces_;
   std::size_t pieces_size_ = 0;
-  std::deque<std::string> own_;    // bytes of pieces that are no longer, or never were, in the input
+  std::deque<std::string> own_;    // bytes of pieces that are not in the input
 };
 
 }  // namespace signalbox::gateway

@@ -22,6 +22,9 @@ bool asks_for_usage(const json::RequestScan& scan) {
   return scan.include_usage == json::IncludeUsage::True;
 }
 
+// llama.cpp's last chunk carries token counts in its `timings` whether or not usage is asked for.
+bool counts_unasked(model::EngineKind kind) { return kind == model::EngineKind::LlamaCpp; }
+
 bool has_chunks(model::Api api) {
   return api == model::Api::ChatCompletions || api == model::Api::Completions;
 }
@@ -77,7 +80,8 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
   }
   plan_ = {};
   plan_.api = api_;
-  plan_.choices = std::max(1, scan_.n) * (api_ == model::Api::Completions ? std::max(1, scan_.inputs) : 1);
+  plan_.choices = std::max(1, scan_.n);
+  if (api_ == model::Api::Completions) plan_.choices *= std::max(1, scan_.inputs);
   plan_.client_streams = scan_.stream;
   plan_.event_max = static_cast<std::size_t>(published_->http_limits.sse_tail_bytes_max.value);
   plan_.held_max = published_->answer_held;
@@ -90,7 +94,7 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
       plan_.assemble = true;
       splice.set_stream(true);
       splice.include_usage();
-    } else if (scan_.stream && habits.include_usage && !habits.reports_timings &&
+    } else if (scan_.stream && habits.include_usage && !counts_unasked(endpoint.kind) &&
                !asks_for_usage(scan_)) {
       splice.include_usage();
       plan_.drop_usage = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client connection: reads requests through the strict parser, one at a time, and writes answers
-// with bounded buffering. What a request means is the Exchange's business.
+// One client connection: reads requests through the strict parser, one at a time, and writes
+// answers with bounded buffering. What a request means is the Exchange's business.
 // Runs on its worker's thread. Keeps INV-6 (a client that leaves is noticed in every phase) and
 // INV-8 (a slow reader holds a bounded buffer).
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to an engine, for one exchange at a time: sends a request, reads the answer through
-// the strict parser, and tells the exchange. Kept alive between exchanges in an UpstreamPool.
+// One connection to an engine, for one exchange at a time: sends a request, reads the answer
+// through the strict parser, and tells the exchange. Kept between exchanges in an UpstreamPool.
 // Runs on its worker's thread.
 #pragma once
 
@@ -50,7 +50,7 @@ class Upstream final : public net::Watcher {
   // Closes; the exchange hears no more of it.
   void abandon();
 
-  // Stops and resumes reading: the client takes its bytes too slowly. resume() may call the exchange.
+  // Stops and resumes reading: the client is too slow. resume() may call the exchange.
   void pause() { paused_ = true; }
   void resume();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idle engine connections of one worker, by endpoint, newest first. Bounded per endpoint and in age.
+// Idle engine connections of one worker, by endpoint, newest first. Bounded per endpoint, in age.
 #pragma once
 
 #include <cstddef>

@@ -179,6 +179,7 @@ TEST(SseScanner, ATooLongEventPassesThroughAndTheNextIsReadAgain) {
   event = scanner.next();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->bytes, "4567");
+  EXPECT_FALSE(event->ends);
   EXPECT_FALSE(scanner.next());
   EXPECT_FALSE(scanner.between_events());
   scanner.feed("89\n\ndata: ok\n\n");

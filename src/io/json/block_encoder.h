@@ -38,6 +38,13 @@ class BlockEncoder {
     std::memcpy(buffer_.data() + fill_, data, size);
     fill_ += size;
   }
+  // The same where 16 bytes beyond the text may be read.
+  void roomy_text(const char* data, std::size_t size) {
+    if (size >= kBlockBytes - fill_) return text_over(data, size);
+    char* to = buffer_.data() + fill_;
+    fill_ += size;
+    for (std::size_t i = 0; i < size; i += 16) std::memcpy(to + i, data + i, 16);
+  }
   void mark(Mark mark) {
     const char c = static_cast<char>(mark);
     text(&c, 1);
@@ -63,7 +70,7 @@ class BlockEncoder {
   std::vector<model::PromptBlock>* out_ = nullptr;
   std::size_t fill_ = 0;
   Samples samples_;
-  std::array<char, kBlockBytes> buffer_;
+  std::array<char, kBlockBytes + 16> buffer_;
 };
 
 // XXH3 of text that comes in pieces.

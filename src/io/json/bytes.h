@@ -31,6 +31,18 @@ inline unsigned special_mask(const char* p) {
 }
 #endif
 
+// Bit i: p[i] is special. Reads 64 bytes.
+inline std::uint64_t special_mask64(const char* p) {
+#if defined(__SSE2__)
+  return special_mask(p) | std::uint64_t{special_mask(p + 16)} << 16 |
+         std::uint64_t{special_mask(p + 32)} << 32 | std::uint64_t{special_mask(p + 48)} << 48;
+#else
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 64; ++i) mask |= std::uint64_t{is_special(p[i])} << i;
+  return mask;
+#endif
+}
+
 // The first special byte at or after p, or end. Reads nothing beyond end.
 inline const char* find_special(const char* p, const char* end) {
 #if defined(__SSE2__)

@@ -193,7 +193,7 @@ void ChunkReader::read_openai(Walk& walk) {
 
 void ChunkReader::read_messages(Walk& walk) {
   Cursor& c = walk.c;
-  std::string_view type, block, delta_type;
+  std::string_view type, block;
   bool content = false, stopped = false;
   const auto message = [&](const Token& key) {
     if (key.raw() == "usage") return read_usage(c, 2, usage_, walk.chunk.has_usage);

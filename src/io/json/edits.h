@@ -15,7 +15,7 @@ namespace signalbox::json {
 class Edits {
  public:
   // `original` must outlive the pieces.
-  explicit Edits(std::string_view original) : original_(original) {}
+  explicit Edits(std::string_view original) : original_(original) { edits_.reserve(4); }
 
   // Puts `text` in the place of `span`; an empty span inserts before its begin. Spans may not
   // overlap; insertions at one place stand in the order of the calls.

@@ -55,6 +55,14 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
+void append(std::string& out, std::string_view text) {
+  if (simdjson::validate_utf8(text.data(), text.size())) {
+    append_escaped(out, text);
+  } else {
+    append_escaped(out, repaired(text));
+  }
+}
+
 std::string_view openai_type(int status) {
   switch (status) {
     case 401: return "authentication_error";
@@ -90,16 +98,18 @@ std::string_view anthropic_type(int status) {
 
 std::string escape(std::string_view text) {
   std::string out;
-  out.reserve(text.size() + 2);
-  if (simdjson::validate_utf8(text.data(), text.size())) {
-    append_escaped(out, text);
-  } else {
-    append_escaped(out, repaired(text));
-  }
+  append(out, text);
   return out;
 }
 
-std::string quote(std::string_view text) { return '"' + escape(text) + '"'; }
+std::string quote(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  out += '"';
+  append(out, text);
+  out += '"';
+  return out;
+}
 
 std::string openai_error(std::string_view message, std::string_view type, std::string_view param,
                          std::string_view code) {

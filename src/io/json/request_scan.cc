@@ -32,6 +32,7 @@ std::size_t first_bad_utf8(std::string_view text) {
 }  // namespace
 
 void RequestScan::clear() {
+  fault = Key::None;
   members.fill({});
   close = 0;
   member_count = 0;
@@ -157,6 +158,7 @@ bool Scanner::member(Key key) {
 
 bool Scanner::check_required() {
   const auto missing = [this](Key key) {
+    out_.fault = key;
     refusal_ = fmt::format("The key `{}` is required.", name(key));
     return false;
   };
@@ -184,6 +186,7 @@ Error Scanner::error() const {
 
 bool Scanner::refuse(Key key, std::string_view rule) {
   if (c_.what == nullptr && refusal_.empty()) {
+    out_.fault = key;
     refusal_ = fmt::format("The key `{}` {} (byte {}).", name(key), rule, c_.offset());
   }
   return false;

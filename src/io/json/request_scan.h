@@ -44,6 +44,8 @@ struct RequestScan {
   const Member& member(Key key) const { return members[static_cast<std::size_t>(key)]; }
   bool has(Key key) const { return static_cast<bool>(member(key).value); }
 
+  Key fault = Key::None;           // the key that an error is about, when it is about one
+
   std::array<Member, kKeyCount> members{};
   std::uint32_t close = 0;         // offset of the closing brace of the body
   int member_count = 0;            // keys at the top level, known or not

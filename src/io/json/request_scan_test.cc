@@ -121,6 +121,7 @@ TEST(RequestScan, refuses_a_second_key_however_it_is_spelled) {
 TEST(RequestScan, refuses_wrong_types_with_the_name_of_the_key_and_the_byte) {
   const Scanned s(R"({"model":3,"messages":[{}]})");
   EXPECT_EQ(s.message(), "The key `model` must be a string (byte 9).");
+  EXPECT_EQ(s.out.fault, Key::Model);
   const std::pair<const char*, const char*> cases[] = {
       {"stream", "\"yes\""}, {"stream", "1"}, {"stream", "[]"}, {"max_tokens", "-1"},
       {"max_tokens", "1.5"}, {"max_tokens", "1e3"}, {"max_tokens", "\"5\""},
@@ -148,6 +149,7 @@ TEST(RequestScan, refuses_wrong_types_with_the_name_of_the_key_and_the_byte) {
 TEST(RequestScan, a_fault_of_syntax_inside_a_value_is_told_as_one) {
   const Scanned s(chat(R"(,"stream":nope)"));
   EXPECT_NE(s.message().find("not valid JSON"), std::string::npos) << s.message();
+  EXPECT_EQ(s.out.fault, Key::None);
 }
 
 TEST(RequestScan, refuses_excess) {

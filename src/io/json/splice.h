@@ -18,7 +18,9 @@ namespace signalbox::json {
 class Splice {
  public:
   // Both must outlive this object; `scan` is the scan of `body`.
-  Splice(std::string_view body, const RequestScan& scan) : body_(body), scan_(scan) {}
+  Splice(std::string_view body, const RequestScan& scan) : body_(body), scan_(scan) {
+    changes_.reserve(4);
+  }
 
   // Each call decides its key anew; the last one counts.
   void set_model(std::string_view name);
