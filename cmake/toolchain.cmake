@@ -24,6 +24,10 @@ if(SIGNALBOX_SANITIZE)
   add_link_options(-fsanitize=${SIGNALBOX_SANITIZE})
 endif()
 
+if(SIGNALBOX_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
