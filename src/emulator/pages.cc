@@ -84,8 +84,8 @@ std::string Engine::props_json() const {
          json_string(model_name_) + ",\"model_path\":" + json_string(model_name_ + ".gguf") +
          ",\"modalities\":{\"vision\":false,\"video\":false,\"audio\":false},"
          "\"endpoint_slots\":true,\"endpoint_props\":false,\"endpoint_metrics\":true,"
-         "\"chat_template\":\"chatml\",\"bos_token\":\"<|im_start|>\",\"eos_token\":\"<|im_end|>\",\"build_info\":"
-         "\"b0-emulated\",\"is_sleeping\":false}";
+         "\"chat_template\":\"chatml\",\"bos_token\":\"<|im_start|>\",\"eos_token\":\"<|im_end|>\","
+         "\"build_info\":\"b0-emulated\",\"is_sleeping\":false}";
 }
 
 std::string Engine::slots_json() const {

@@ -56,6 +56,8 @@ const Wrong kTable[] = {
      "c.yaml:1:1: is a list where a resource (a block with `kind`) is expected."},
     {"just text",
      "c.yaml:1:1: is a single value where a resource (a block with `kind`) is expected."},
+    {"%YAML 1.2\n,--- a",
+     "c.yaml:2:1: no document can begin here; write `---` before it."},
     // The envelope.
     {"kind: Model\nmetadata: {name: m}",
      "c.yaml:1:1: `apiVersion` is missing; write `apiVersion: signalbox.dev/v1alpha1`."},

@@ -28,9 +28,12 @@ class TreeBuilder : public YAML::EventHandler {
   Node take() { return std::move(root_); }
   bool failed() const { return failed_; }
 
-  void OnDocumentStart(const YAML::Mark&) override {
+  void OnDocumentStart(const YAML::Mark& mark) override {
     root_ = Node{};
     stack_.clear();
+    // The library offers text that begins no document again and again, as an empty one.
+    if (mark.pos <= last_start_) fail(mark, "no document can begin here; write `---` before it.");
+    last_start_ = mark.pos;
   }
   void OnDocumentEnd() override {}
 
@@ -154,6 +157,7 @@ class TreeBuilder : public YAML::EventHandler {
   Node root_;
   std::vector<Open> stack_;
   std::size_t nodes_ = 0;
+  int last_start_ = -1;  // where the document before this one began
   bool failed_ = false;
 };
 

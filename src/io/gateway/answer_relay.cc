@@ -169,8 +169,9 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
   usage_ = reader_.usage();
   timings_ = reader_.timings();
   if (error_seen_) return AttemptResult::StreamError;
-  const bool own_end = plan_.api == model::Api::Messages || plan_.api == model::Api::Responses;
-  const bool finished = reader_.finished() >= plan_.choices || (own_end && end_seen_);
+  // A finish reason for every choice, or the API's own end. [DONE] alone proves nothing where an
+  // error came before it; that was judged above.
+  const bool finished = reader_.finished() >= plan_.choices || (end_seen_ && tokens_ > 0);
   // All choices have ended: that the connection broke afterwards takes nothing from the answer.
   if (!finished || (!whole && !end_seen_)) return AttemptResult::Truncated;
   return assembler_failed_ ? AttemptResult::Truncated : AttemptResult::Ok;
