@@ -3,6 +3,7 @@
 // this header is the map. Private to core/flow.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -147,6 +148,7 @@ class Core {
   void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
   void enqueue(Request& request, Instant now, Actions& out);
   void drain_queue(model::ModelId model, Instant now, Actions& out);
+  double output_mean(const perf::LengthKey& key, std::int64_t output_max);
   Duration retry_after(model::ModelId model) const;
   const model::Objective* objective(const Request& request) const;
   cache::Query query(const Request& request) const;
@@ -198,6 +200,13 @@ class Core {
   ledger::Ledger ledger_;
   perf::OutputLengths lengths_;
   DecisionRing decisions_;
+
+  struct KnownLength {
+    std::uint64_t hash = 0;
+    double mean = 0;
+    int uses_left = 0;
+  };
+  std::array<KnownLength, 1024> known_lengths_{};
 
   Totals totals_;
   bool draining_ = false;

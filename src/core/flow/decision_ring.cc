@@ -3,21 +3,33 @@
 #include "core/flow/decision_ring.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace signalbox::flow {
 
-std::uint64_t DecisionRing::add(DecisionRecord record) {
-  record.number = ++last_;
-  if (capacity_ == 0) return last_;
-  if (ring_.size() < capacity_) ring_.push_back(std::move(record));
-  else ring_[(last_ - 1) % capacity_] = std::move(record);
-  return last_;
+DecisionRecord& DecisionRing::add(const routing::Decision& decision) {
+  ++last_;
+  if (ring_.size() < capacity_) ring_.emplace_back();
+  DecisionRecord& record = ring_[(last_ - 1) % capacity_];
+  record.number = last_;
+  record.attempt = {};
+  record.over = false;
+  record.result = model::AttemptResult::Ok;
+  record.ttft = record.e2e = Duration(-1);
+  record.usage = {};
+  // Two kilobytes of candidates, of which mostly a few are used: they are the last member.
+  static_assert(std::is_trivially_copyable_v<routing::Decision>);
+  std::memcpy(static_cast<void*>(&record.decision), &decision,
+              offsetof(routing::Decision, candidates) + decision.count * sizeof(routing::Inputs));
+  return record;
 }
 
 const DecisionRecord* DecisionRing::find(std::uint64_t number) const {
-  if (number == 0 || number > last_ || ring_.empty()) return nullptr;
-  const DecisionRecord& record = ring_[(number - 1) % capacity_ % ring_.size()];
+  if (number == 0 || number > last_) return nullptr;
+  const DecisionRecord& record = ring_[(number - 1) % capacity_];
   return record.number == number ? &record : nullptr;
 }
 

@@ -37,10 +37,11 @@ struct DecisionRecord {
 
 class DecisionRing {
  public:
-  explicit DecisionRing(std::size_t capacity) : capacity_(capacity) {}
+  explicit DecisionRing(std::size_t capacity) : capacity_(capacity > 0 ? capacity : 1) {}
 
-  // Keeps the record under the next number and forgets the oldest. Returns the number.
-  std::uint64_t add(DecisionRecord record);
+  // A fresh record under the next number, in the place of the oldest. Its `decision` is `decision`;
+  // only the candidates that it has are copied.
+  DecisionRecord& add(const routing::Decision& decision);
   // Null when the number is forgotten or was never given.
   DecisionRecord* find(std::uint64_t number);
   const DecisionRecord* find(std::uint64_t number) const;
@@ -50,7 +51,7 @@ class DecisionRing {
   std::vector<const DecisionRecord*> latest(std::size_t count) const;
 
  private:
-  std::size_t capacity_;
+  std::size_t capacity_;  // at least 1
   std::uint64_t last_ = 0;
   std::vector<DecisionRecord> ring_;
 };

@@ -13,6 +13,7 @@ using Answer = model::Conclude::Answer;
 
 // Waiting requests that one event may send on their way; the rest go at the next tick.
 constexpr int kDrainSlice = 16;
+constexpr int kLengthUses = 16;
 
 }  // namespace
 
@@ -28,6 +29,20 @@ const model::Objective* Core::objective(const Request& request) const {
 
 cache::Query Core::query(const Request& request) const {
   return cache::query(request.model, request.arrived.prompt);
+}
+
+// An estimate walks four quantile sketches; it moves slowly, so it is asked for anew only now and
+// then.
+double Core::output_mean(const perf::LengthKey& key, std::int64_t output_max) {
+  const std::uint64_t hash = (key.tenant.value() * 0x9E3779B97F4A7C15ull) ^
+                             (key.model.value() * 0xC2B2AE3D27D4EB4Full) ^
+                             (key.route.value() * 0x165667B19E3779F9ull) ^
+                             static_cast<std::uint64_t>(output_max) * 0xD6E8FEB86659FD93ull;
+  KnownLength& known = known_lengths_[hash >> 54];
+  if (known.hash != hash || known.uses_left-- == 0) {
+    known = {hash, lengths_.estimate(key, output_max).mean, kLengthUses};
+  }
+  return known.mean;
 }
 
 Core::Placed Core::place(Request& request, Instant now, Actions& out) {
@@ -46,7 +61,7 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   q.match = &match_;
   const bool generates =
       arrived.api != model::Api::Embeddings && arrived.api != model::Api::CountTokens;
-  q.output_mean = generates ? arrived.choices * lengths_.estimate(key, arrived.output_max).mean : 1;
+  q.output_mean = generates ? arrived.choices * output_mean(key, arrived.output_max) : 1;
   if (const model::Objective* o = objective(request)) {
     q.ttft = o->ttft;
     q.tpot = o->tpot;
@@ -98,7 +113,7 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
   endpoints_.at(decision.endpoint).grammar.take(model::EndpointGrammar::Signal::Dispatched);
 
   const Duration queued = request.waiting ? now - request.waiting_since : Duration::zero();
-  DecisionRecord record;
+  DecisionRecord& record = decisions_.add(decision);
   record.request = id;
   record.attempt = request.attempt;
   record.route = request.arrived.route;
@@ -106,11 +121,10 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
   record.tenant = request.arrived.tenant;
   record.at = now;
   record.queued = queued;
-  record.decision = decision;
   record.ttft_predicted = terms.ttft;
   record.e2e_predicted = terms.e2e;
   record.cached_predicted = request.cached_tokens;
-  request.decision = decisions_.add(std::move(record));
+  request.decision = record.number;
 
   const std::int64_t fresh =
       std::max<std::int64_t>(1, match_.prompt_tokens - request.cached_tokens);
