@@ -42,8 +42,8 @@ Result<Wanted> parse(std::string_view text) {
       wanted.tensor_parallel = 0;
   }
   if (wanted.gpu.empty())
-    return invalid("The profile `" + std::string(text) + "` names no GPU: write GPU[xTP][/PRECISION],"
-                   " such as h100x4/fp8.");
+    return invalid("The profile `" + std::string(text) +
+                   "` names no GPU: write GPU[xTP][/PRECISION], such as h100x4/fp8.");
   return wanted;
 }
 

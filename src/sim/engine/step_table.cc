@@ -30,7 +30,8 @@ double bilinear(const std::array<double, R>& rows, const std::array<double, C>& 
   const auto at = [&](std::size_t i, std::size_t j) {
     return static_cast<double>(points[i * C + j]);
   };
-  const double low = at(r.index, c.index) * (1 - c.fraction) + at(r.index, c.index + 1) * c.fraction;
+  const double low =
+      at(r.index, c.index) * (1 - c.fraction) + at(r.index, c.index + 1) * c.fraction;
   const double high =
       at(r.index + 1, c.index) * (1 - c.fraction) + at(r.index + 1, c.index + 1) * c.fraction;
   return low * (1 - r.fraction) + high * r.fraction;
