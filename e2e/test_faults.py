@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients see when engines fail, and what engines see when clients leave."""
+import json
+import threading
+import time
+
+from client import Connection, request_bytes
+from fake_engine import DONE, FakeEngine, chunked, event, http
+from processes import PATIENCE, wait_for
+from world import CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration
+
+
+def post(gateway, body):
+    return request_bytes(gateway.address, "POST", CHAT, body)
+
+
+class Retries(Case):
+    """Two engines, one or both of them sick."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(2)
+        cls.gateway = Gateway(config=configuration(
+            cls.fleet.urls, gateway={"recovery": {"ejection": "200ms"}}))
+
+    def setUp(self):
+        # Each test begins with both engines in service.
+        def both_in():
+            return self.gateway.chat(chat(f"{time.monotonic()}")).status == 200 and all(
+                e["standing"] == "in" for e in self.gateway.endpoints())
+        wait_for("both engines are in service", both_in, 20)
+
+    def assert_all_served(self, count=10):
+        calls = sum(self.fleet.calls())
+        for i in range(count):
+            body = chat(f"Try {i}", max_tokens=4)
+            answer = self.gateway.chat(body)
+            self.assertEqual(answer.status, 200, answer)
+            text = answer.json()["choices"][0]["message"]["content"]
+            self.assertEqual(text, self.fleet.expect(body)["text"])
+        return sum(self.fleet.calls()) - calls
+
+    def test_a_refused_connection_is_tried_elsewhere(self):
+        self.fleet.fault(0, refuse=True)
+        begun = time.monotonic()
+        self.assertEqual(self.assert_all_served(10), 10)
+        print(f"[10 in {(time.monotonic() - begun) * 1e3:.0f} ms]", end=" ")
+
+    def test_500_502_503_are_tried_elsewhere(self):
+        for status in (500, 502, 503):
+            self.fleet.fault(0, status=status)
+            self.assert_all_served(12)
+            self.fleet.heal()
+
+    def test_forty_calls_survive_an_engine_that_answers_500(self):
+        self.fleet.fault(0, status=500)
+        self.assert_all_served(40)
+
+    def test_half_a_plain_answer_is_tried_elsewhere(self):
+        self.fleet.fault(0, cut_plain=True)
+        for i in range(6):
+            before = sum(self.fleet.calls())
+            answer = self.gateway.chat(chat(f"Half {i}"))
+            self.assertEqual(answer.status, 200, answer)
+            self.assertLessEqual(sum(self.fleet.calls()) - before, 2)
+
+    def test_a_stream_that_breaks_before_its_first_event_is_tried_elsewhere(self):
+        for reset in (False, True):
+            self.fleet.fault(0, cut_after_events=0, reset=reset)
+            for i in range(4):
+                body = chat(f"First {i}", stream=True)
+                answer = self.gateway.chat(body)
+                self.assertEqual(answer.deltas(), self.fleet.expect(body)["text"], answer)
+            self.fleet.heal()
+
+    def test_bytes_that_are_no_http_are_tried_elsewhere(self):
+        self.fleet.fault(0, garbage=True)
+        self.assert_all_served(8)
+
+    def test_an_answer_that_is_no_json_is_tried_elsewhere(self):
+        self.fleet.fault(0, garbage_json=True)
+        self.assert_all_served(8)
+
+    def test_when_all_are_overloaded_two_calls_are_enough(self):
+        self.fleet.fault(None, status=503, retry_after=7)
+        before = sum(self.fleet.calls())
+        answer = self.gateway.chat()
+        self.assertEqual(answer.status, 503, answer)
+        self.assertLessEqual(sum(self.fleet.calls()) - before, 2)
+        self.assertIn("busy", answer.json()["error"]["message"])
+        self.assertEqual(answer["retry-after"], "7")
+
+    def test_429_is_passed_on_after_one_call(self):
+        self.fleet.fault(None, status=429, retry_after=3)
+        before = sum(self.fleet.calls())
+        answer = self.gateway.chat()
+        self.assertEqual((answer.status, answer["retry-after"]), (429, "3"), answer)
+        self.assertEqual(sum(self.fleet.calls()) - before, 1)
+
+    def test_a_storm_is_not_multiplied_and_ends_at_once(self):
+        self.fleet.fault(None, status=503)
+        before, statuses = sum(self.fleet.calls()), []
+
+        def ask():
+            for _ in range(5):
+                statuses.append(self.gateway.chat().status)
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        calls = sum(self.fleet.calls()) - before
+        print(f"[40 requests became {calls} calls]", end=" ")
+        self.assertLessEqual(calls, 80)
+        self.assertEqual(set(statuses), {503})
+        self.fleet.heal()
+        for _ in range(5):
+            self.assertEqual(self.gateway.chat().status, 200)
+
+    def test_when_no_engine_can_be_reached_the_client_is_told(self):
+        for engine in (1, 0):
+            self.fleet.fault(engine, refuse=True, for_ms=1500)
+        answer = self.gateway.chat()
+        self.assertIn(answer.status, (502, 503), answer)
+        self.assertTrue(answer.json()["error"]["message"])
+        wait_for("service is back", lambda: self.gateway.chat().status == 200, 5)
+
+
+class Streams(Case):
+    """Streams that do not end as they should."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(2)
+        cls.gateway = Gateway(config=configuration(
+            cls.fleet.urls, gateway={"timeouts": {"event_idle": "600ms", "first_token": "800ms"},
+                                     "recovery": {"ejection": "500ms"}}))
+
+    def broken(self, body=None):
+        """A stream that ends by an error event: its deltas."""
+        body = body or chat("Break me.", stream=True, max_tokens=30, ignore_eos=True)
+        answer = self.gateway.chat(body)
+        self.assertEqual((answer.status, answer.end), (200, "chunked"), answer)
+        self.assertNotIn("[DONE]", answer.text)
+        self.assertIn("error", json.loads(answer.events()[-1]), answer)
+        self.assertEqual(sum('"error"' in e for e in answer.events()), 1, answer)
+        whole = self.fleet.expect(body)["text"]
+        parts = [e for e in answer.events() if '"choices"' in e]
+        text = "".join(json.loads(e)["choices"][0]["delta"].get("content") or "" for e in parts)
+        self.assertTrue(whole.startswith(text) and len(text) < len(whole), text)
+        return text
+
+    def outcome_of(self, run):
+        before = self.gateway.outcomes()
+        run()
+        self.gateway.settle()
+        after = self.gateway.outcomes()
+        return {k: v - before.get(k, 0) for k, v in after.items() if v != before.get(k, 0)}
+
+    def test_a_killed_stream_ends_with_an_error_and_no_done(self):
+        for reset in (False, True):
+            self.fleet.fault(None, cut_after_events=5, reset=reset)
+            self.assertEqual(self.outcome_of(self.broken), {"truncated": 1})
+
+    def test_an_error_event_is_a_failure_although_done_follows(self):
+        self.fleet.fault(None, error_event_after=4)
+        self.assertEqual(self.outcome_of(self.broken), {"truncated": 1})
+
+    def test_an_error_event_at_the_very_start_is_no_200(self):
+        self.fleet.fault(None, error_event_after=0)
+        answer = self.gateway.chat(chat(stream=True))
+        self.assertIn(answer.status, (500, 502, 503), answer)
+        self.assertIn("error", answer.json())
+
+    def test_silence_inside_a_stream_ends_it(self):
+        self.fleet.fault(None, stall_after_events=3)
+        self.assertEqual(self.outcome_of(self.broken), {"truncated": 1})
+
+    def test_silence_before_the_first_token_is_504(self):
+        self.fleet.fault(None, stall_ms=3000)
+        answer = self.gateway.chat(chat(stream=True))
+        self.assertEqual(answer.status, 504, answer)
+        self.fleet.heal()
+        wait_for("the engines step again", lambda: self.gateway.chat().status == 200)
+
+    def test_a_cutting_engine_soon_gets_little(self):
+        self.fleet.fault(0, cut_after_events=5)
+        before = self.fleet.calls()[0]
+        for i in range(30):
+            self.gateway.chat(chat(f"Cut {i}", stream=True, max_tokens=12))
+        got = self.fleet.calls()[0] - before
+        print(f"[{got} of 30 streams went to the cutter]", end=" ")
+        self.assertLess(got, 6)
+
+    def test_a_messages_stream_that_breaks_has_anthropics_error(self):
+        self.fleet.fault(None, cut_after_events=4)
+        answer = self.gateway.post("/v1/messages", {
+            "model": "m", "max_tokens": 30, "stream": True,
+            "messages": [{"role": "user", "content": "Break."}]})
+        self.assertEqual(answer.status, 200, answer)
+        self.assertNotIn("message_stop", answer.text)
+        self.assertEqual(json.loads(answer.events()[-1])["type"], "error", answer)
+        self.assertIn("event: error", answer.text)
+
+    def test_a_stream_without_finish_reason_is_not_whole(self):
+        fake = FakeEngine(chunked([event("A"), event("B"), DONE]))
+        gateway = Gateway(config=configuration([fake.url], pool={"engine": "openai"}),
+                          name="unfinished")
+        try:
+            answer = gateway.chat(chat(stream=True))
+            self.assertEqual(answer.status, 200)
+            self.assertIn("error", json.loads(answer.events()[-1]), answer)
+            gateway.settle()
+            self.assertEqual(gateway.outcomes(), {"truncated": 1})
+        finally:
+            gateway.stop()
+            fake.stop()
+
+
+class Ejection(Case):
+    """A failing engine goes out, is probed, and comes back."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(2)
+        cls.gateway = Gateway(config=configuration(
+            cls.fleet.urls, gateway={"recovery": {"ejection": "1s"}}))
+
+    def test_out_after_failures_and_back_within_seconds(self):
+        self.fleet.fault(0, status=500)
+
+        def ejected():
+            for i in range(10):
+                self.assertEqual(self.gateway.chat(chat(f"{i}{time.monotonic()}")).status, 200)
+            return any(e["standing"] != "in" for e in self.gateway.endpoints())
+        wait_for("the sick engine is out", ejected, 20)
+        self.fleet.heal()
+
+        def back():
+            for i in range(6):
+                self.assertEqual(self.gateway.chat(chat(f"{i}{time.monotonic()}")).status, 200)
+            return all(e["standing"] == "in" for e in self.gateway.endpoints())
+        wait_for("the healed engine is in", back, 20)
+
+    def test_all_out_and_the_least_bad_still_serves(self):
+        self.fleet.fault(None, status=500)
+        for _ in range(20):
+            self.assertIn(self.gateway.chat().status, (500, 502, 503))
+        self.fleet.heal()
+        begun = time.monotonic()
+        wait_for("a recovered fleet serves", lambda: self.gateway.chat().status == 200, 3)
+        print(f"[served again after {time.monotonic() - begun:.2f} s]", end=" ")
+
+
+class Restart(Case):
+    """An engine that restarts has forgotten everything."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(1)
+        cls.gateway = Gateway(cls.fleet.urls)
+
+    def test_a_restart_empties_what_we_think_it_holds(self):
+        text = "A long beginning that is kept. " * 200
+        self.assertEqual(self.gateway.chat(chat(text)).status, 200)
+        second = self.gateway.chat(chat(text)).json()["usage"]
+        self.assertGreater(second["prompt_tokens_details"]["cached_tokens"], 1000)
+        self.assertGreater(self.gateway.endpoints()[0]["cached_tokens"], 1000)
+        self.fleet.fault(0, crash=True, for_ms=300)
+        wait_for("the index is empty",
+                 lambda: self.gateway.endpoints()[0]["cached_tokens"] == 0, 15)
+        wait_for("it serves again", lambda: self.gateway.chat(chat("x")).status == 200)
+        third = self.gateway.chat(chat(text))
+        self.assertEqual(third.json()["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+        decision = self.gateway.admin_json(f"/v1/decisions/{third['x-request-id']}")
+        self.assertEqual(decision["decisions"][0]["predicted"]["cached_tokens"], 0)
+
+
+class Leaving(Case):
+    """Clients that leave, in every phase. The engine's work ends with our connection."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        # One answer takes long everywhere: 3 s of prefill, then 20 ms a token.
+        cls.fleet = Fleet(1, speed=1, fixed_ttft_ms=3000, fixed_itl_ms=20)
+        cls.gateway = Gateway(cls.fleet.urls)
+
+    def leave(self, body, after, how="close", seen=lambda s: s["active"] == 1):
+        """Leaves when `after` was read and the engine is busy. Milliseconds until the engine saw
+        it."""
+        aborted = self.fleet.stats()["aborted"]
+        connection = self.gateway.connect()
+        connection.send(post(self.gateway, body))
+        if after:
+            connection.read_until(after)
+        wait_for("the engine works", lambda: seen(self.fleet.stats()))
+        begun = time.monotonic()
+        connection.close() if how == "close" else connection.reset()
+        wait_for("the engine noticed", lambda: self.fleet.stats()["aborted"] == aborted + 1, 2,
+                 every=0.002)
+        took = (time.monotonic() - begun) * 1e3
+        print(f"[{took:.0f} ms]", end=" ")
+        return took
+
+    def test_during_prefill_streaming(self):
+        self.leave(chat("p1", stream=True), b"")
+
+    def test_during_prefill_plain(self):
+        self.leave(chat("p2"), b"")
+
+    def test_during_prefill_by_reset(self):
+        self.leave(chat("p3"), b"", "reset")
+
+    def test_while_tokens_flow(self):
+        self.leave(chat("p4", stream=True, max_tokens=500, ignore_eos=True), b'"content":" ')
+
+    def test_while_tokens_flow_by_reset(self):
+        self.leave(chat("p5", stream=True, max_tokens=500, ignore_eos=True), b'"content":" ',
+                   "reset")
+
+    def test_half_a_body_and_gone_reaches_no_engine(self):
+        calls = self.fleet.calls()
+        connection = self.gateway.connect()
+        connection.send(post(self.gateway, chat("half"))[:-5])
+        connection.close()
+        time.sleep(0.2)
+        self.assertEqual(self.fleet.calls(), calls)
+
+    def test_the_outcome_is_that_the_client_left(self):
+        before = self.gateway.outcomes().get("client_gone", 0)
+        self.leave(chat("p6", stream=True), b"")
+        self.gateway.settle()
+        self.assertEqual(self.gateway.outcomes()["client_gone"], before + 1)
+        last = [r for r in self.gateway.access_records() if r["outcome"] == "client_gone"][-1]
+        self.assertEqual(last["status"], 499)
+
+
+class Draining(Case):
+    """A pool whose answers are paid for anyway lets them end."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(1, speed=1, fixed_itl_ms=10, fixed_ttft_ms=10)
+        cls.gateway = Gateway(config=configuration(
+            cls.fleet.urls, pool={"on_client_abort": "drain"}))
+
+    def test_the_engine_finishes_although_the_client_left(self):
+        with self.gateway.connect() as leaving:
+            leaving.send(post(self.gateway, chat(stream=True, max_tokens=60, ignore_eos=True)))
+            leaving.read_until(b"data: ")
+        wait_for("the engine finished", lambda: self.fleet.stats()["finished"] == 1)
+        self.assertEqual(self.fleet.stats()["aborted"], 0)
+        self.gateway.settle()
+        self.assertEqual(self.gateway.outcomes(), {"client_gone": 1})
+
+
+class SlowClients(Case):
+    """Those who send or read slowly cost a bounded buffer and a deadline."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(1, speed=1000, answer_tokens_mean=100000)
+        cls.gateway = Gateway(config=configuration(cls.fleet.urls, gateway={
+            "timeouts": {"request_head": "700ms", "body_idle": "700ms", "write_idle": "20s"}}))
+
+    def test_a_reader_that_stops_holds_a_bounded_buffer(self):
+        self.gateway.chat(chat(stream=True))
+        before = self.gateway.process.rss()
+        connection = Connection(self.gateway.address, receive_buffer=4096)
+        body = chat(stream=True, max_tokens=90_000, ignore_eos=True)
+        connection.send(post(self.gateway, body))
+        connection.read_until(b"data: ")
+        time.sleep(2)
+        grown = self.gateway.process.rss() - before
+        print(f"[{grown / 2**20:.1f} MiB more]", end=" ")
+        self.assertLess(grown, 8 << 20)
+        # What was held comes whole and in order once it reads on.
+        rest = connection.buffer
+        while b"[DONE]" not in rest[-200:]:
+            data = connection.socket.recv(1 << 20)
+            self.assertTrue(data, "the stream broke")
+            rest = (rest + data) if len(rest) < 4096 else rest[-4096:] + data
+        connection.close()
+
+    def test_a_slow_head_is_closed_by_its_deadline(self):
+        with self.gateway.connect() as c:
+            c.send(b"POST %s HTTP/1.1\r\nhost: x\r\n" % CHAT.encode())
+            begun = time.monotonic()
+            for _ in range(40):
+                try:
+                    c.send(b"x")
+                except OSError:
+                    break
+                time.sleep(0.05)
+            self.assertTrue(c.closed_by_peer())
+            self.assertLess(time.monotonic() - begun, 8 * PATIENCE)
+            self.assertTrue(c.buffer == b"" or c.buffer.startswith(b"HTTP/1.1 408"), c.buffer)
+
+    def test_a_body_that_stalls_is_closed(self):
+        calls = self.fleet.calls()
+        with self.gateway.connect() as c:
+            c.send(post(self.gateway, chat("stalls"))[:-3])
+            self.assertTrue(c.closed_by_peer())
+        self.assertEqual(self.fleet.calls(), calls)
+
+    def test_a_connection_that_says_nothing_is_closed(self):
+        with self.gateway.connect() as c:
+            self.assertTrue(c.closed_by_peer())
