@@ -210,6 +210,8 @@ void Observer::Watch::broken(std::string_view reason) {
 
 void Observer::Watch::fail(std::string reason, bool refused) {
   bool reached = phase_ == Phase::Asking && conversation_.looking();
+  std::string what = phase_ == Phase::Asking ? "GET " + std::string(conversation_.path()) + ": "
+                                             : std::string("connecting: ");
   ++observer_.stats_.failures;
   observer_.give_storage(exchange_.release());
   disconnect();
@@ -220,9 +222,8 @@ void Observer::Watch::fail(std::string reason, bool refused) {
   release_turn();
   if (closed_) return;
   if (!std::exchange(failing_, true) && observer_.sink_.lost) {
-    observer_.sink_.lost(target_.name, Error{Code::BadUpstream, Source::Engine, true,
-                                             "GET " + std::string(conversation_.path()) + ": " +
-                                                 std::move(reason)});
+    observer_.sink_.lost(target_.name,
+                         Error{Code::BadUpstream, Source::Engine, true, what + std::move(reason)});
   }
   if (observer_.sink_.event) {
     const std::vector<Member> members = target_.members;
