@@ -133,6 +133,7 @@ std::string draw_text() {
 Json draw_message() {
   Json message = Json::object();
   message["role"] = *rc::gen::element<std::string>("system", "user", "assistant", "tool");
+  if (*rc::gen::arbitrary<bool>()) message["type"] = "message";
   switch (*rc::gen::inRange(0, 4)) {
     case 0: message["content"] = draw_text(); break;
     case 1: message["content"] = {{{"type", "text"}, {"text", draw_text()}},
@@ -264,6 +265,16 @@ TEST(PromptBlocks, differ_when_role_structure_or_tools_differ) {
             chat(R"("tools":[{"a":["b"]}],"messages":[{}])"));
   EXPECT_NE(chat(R"("messages":[{"x":"1"}])"), chat(R"("messages":[{"x":1}])"));
   EXPECT_NE(chat(R"("messages":[{"x":"ab"}])"), chat(R"("messages":[{"xa":"b"}])"));
+}
+
+TEST(PromptBlocks, put_the_role_first_wherever_it_stands) {
+  const auto input = [](const char* item) {
+    return blocks_of(std::string(R"({"model":"m","input":[)") + item + "]}", Api::Responses);
+  };
+  const Blocks usual = input(R"({"type":"message","role":"user","content":"hi"})");
+  EXPECT_EQ(usual, input(R"({"type":"message","content":"hi","role":"user"})"));
+  EXPECT_EQ(usual, input(R"({"content":"hi","role":"user","type":"message"})"));
+  EXPECT_NE(usual, input(R"({"type":"message","content":"hi"})"));
 }
 
 TEST(PromptBlocks, ignore_cache_marks_that_agents_move_from_turn_to_turn) {
