@@ -71,7 +71,15 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   }
   q.tried = request.tried;
   q.ejected_allowed = true;
-  const routing::Decision decision = routing::decide(load_, q, now, tie_rng_);
+  routing::Decision decision = routing::decide(load_, q, now, tie_rng_);
+  const auto too_long = static_cast<std::size_t>(routing::Reason::Memory);
+  if (decision.kind == routing::Decision::Kind::None && decision.refusals[too_long].count > 0) {
+    // Our estimate of its length is no ground to refuse it: the engine counts, and says so.
+    q.prompt_tokens = 1;
+    q.output_mean = 1;
+    q.match = nullptr;
+    decision = routing::decide(load_, q, now, tie_rng_);
+  }
   ++totals_.decisions;
   totals_.candidates_evaluated += decision.evaluated;
   switch (decision.kind) {

@@ -70,15 +70,17 @@ Decision Search::run() {
     decision_.kind = Decision::Kind::Wait;
     return decision_;
   }
-  if (!query_.tried.empty() && place(Side::Open, Tried::Allow)) {
-    decision_.retried = true;
-    return decision_;
-  }
+  // What has failed others may have recovered; what has failed this very request just now has not.
   if (query_.ejected_allowed) {
     decision_.ejected = true;
     if (place(Side::Ejected, Tried::Avoid)) return decision_;
+    decision_.ejected = false;
+  }
+  if (!query_.tried.empty()) {
     decision_.retried = true;
-    if (!query_.tried.empty() && place(Side::Ejected, Tried::Allow)) return decision_;
+    if (place(Side::Open, Tried::Allow)) return decision_;
+    decision_.ejected = query_.ejected_allowed;
+    if (query_.ejected_allowed && place(Side::Ejected, Tried::Allow)) return decision_;
     decision_.ejected = decision_.retried = false;
   }
   decision_.kind = any_full(Tried::Allow) ? Decision::Kind::Wait : Decision::Kind::None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start time first; counters and refusals only where no start time is told.
+// A new start time, or a counter that fell; refusals only where no start time is told.
 #include "io/engine/incarnation.h"
 
 #include <cmath>
@@ -15,12 +15,13 @@ bool fell(std::int64_t before, std::int64_t now) { return before >= 0 && now >= 
 
 std::uint64_t IncarnationTracker::observe(double start_time, const model::EngineState& whole) {
   bool told = sane(start_time);
-  bool restarted = false;
+  // Start times come in whole seconds: two lives within one are told apart by their counters.
+  bool restarted = fell(prompt_tokens_, whole.prompt_tokens_total) ||
+                   fell(generated_tokens_, whole.generated_tokens_total);
   if (told && start_time_ >= 0) {
-    restarted = std::fabs(start_time - start_time_) > 1;
+    restarted = restarted || std::fabs(start_time - start_time_) > 1;
   } else {
-    restarted = refused_ || fell(prompt_tokens_, whole.prompt_tokens_total) ||
-                fell(generated_tokens_, whole.generated_tokens_total);
+    restarted = restarted || refused_;
   }
   if (life_ == 0 || restarted) ++life_;
   refused_ = false;

@@ -14,9 +14,9 @@ class IncarnationTracker {
   // A connection was refused: whoever answers next may be another process.
   void refused() { refused_ = true; }
 
-  // Takes a look at the whole server and gives the number of the process's life, from 1. A start
-  // time (unix seconds, told twice) decides alone; without it, a counter that fell or an engine
-  // that refused and is back means a new life. A start time before 2001 or after 2100 is garbage
+  // Takes a look at the whole server and gives the number of the process's life, from 1. Another
+  // start time (unix seconds) or a counter that fell means a new life; where no start time is told,
+  // so does an engine that refused and is back. A start time before 2001 or after 2100 is garbage
   // (llama.cpp's header is) and counts as not told.
   std::uint64_t observe(double start_time, const model::EngineState& whole);
 

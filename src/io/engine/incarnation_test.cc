@@ -14,14 +14,21 @@ model::EngineState counted(std::int64_t prompt, std::int64_t generated) {
   return state;
 }
 
-TEST(Incarnation, AStartTimeDecidesAlone) {
+TEST(Incarnation, AStartTimeOutweighsARefusal) {
   IncarnationTracker tracker;
   EXPECT_EQ(tracker.observe(1.7e9, counted(10, 10)), 1u);
   EXPECT_EQ(tracker.observe(1.7e9, counted(20, 20)), 1u);
   tracker.refused();
-  EXPECT_EQ(tracker.observe(1.7e9, counted(5, 30)), 1u);
+  EXPECT_EQ(tracker.observe(1.7e9, counted(30, 30)), 1u);
   EXPECT_EQ(tracker.observe(1.7e9 + 60, counted(50, 50)), 2u);
   EXPECT_EQ(tracker.observe(1.7e9 + 60, counted(60, 60)), 2u);
+}
+
+TEST(Incarnation, AFallingCounterTellsTwoLivesOfOneSecondApart) {
+  IncarnationTracker tracker;
+  EXPECT_EQ(tracker.observe(1.7e9, counted(10, 10)), 1u);
+  EXPECT_EQ(tracker.observe(1.7e9, counted(5, 0)), 2u);
+  EXPECT_EQ(tracker.observe(1.7e9, counted(6, 1)), 2u);
 }
 
 TEST(Incarnation, WithoutItAFallingCounterIsARestart) {

@@ -58,7 +58,13 @@ void Exchange::conclude(const model::Conclude& action) {
     send_local_error(own.status, own.message, own.code, action.retry_after);
     return finish(action.outcome, true);
   }
-  if (!head_sent_) send_held();
+  if (!head_sent_) {
+    send_held();
+  } else if (!end_sent_) {
+    // The engine ended its stream with an error: so do we, and never as if it were whole.
+    end_stream_with_error(own_answer(model::Outcome::Truncated).message);
+    return finish(action.outcome, false);
+  }
   finish(action.outcome, true);
 }
 
