@@ -110,17 +110,12 @@ void Controller::use_addresses(config::Loaded base, std::vector<spec::Url> urls)
   resolve_names();
 }
 
-void Controller::reload(const std::string& path) {
-  auto next = config::load(path);
-  if (!next) {
-    return log_error("the configuration was not reloaded; the present one stays in force",
-                     {{"why", next.error().message}});
-  }
-  const std::vector<std::string> changes = spec::diff(loaded_.config, next->config);
+void Controller::reload(config::Loaded next) {
+  const std::vector<std::string> changes = spec::diff(loaded_.config, next.config);
   log_info("configuration reloaded", {{"changes", changes.size()}});
   for (const std::string& change : changes) log_info(change);
   tls_.clear();
-  use(std::move(*next));
+  use(std::move(next));
 }
 
 void Controller::rebuild() {

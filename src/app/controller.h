@@ -37,8 +37,8 @@ class Controller {
   // Serves whatever is found at these addresses: pools and models are made of what engines say.
   void use_addresses(config::Loaded base, std::vector<spec::Url> urls);
 
-  // Reads the files again; on any error the present configuration stays and the error is logged.
-  void reload(const std::string& path);
+  // Serves `next` instead of the present configuration and logs what differs.
+  void reload(config::Loaded next);
 
   const config::Loaded& loaded() const { return loaded_; }
   std::shared_ptr<const gateway::Published> published() const { return published_; }

@@ -84,6 +84,10 @@ Result<config::Loaded> load_or_default(const ServeOptions& options) {
   config::Loaded loaded;
   if (!options.config.empty()) {
     TRY_ASSIGN(loaded, config::load(options.config));
+    // An editor that is not done yet leaves an empty file: that is no wish to serve nothing.
+    if (loaded.config.pools.empty()) {
+      return invalid("'" + options.config + "' declares no Pool, so there is nothing to serve.");
+    }
   }
   spec::Gateway& gateway = loaded.config.gateway;
   if (!options.listen.empty()) {
@@ -252,7 +256,12 @@ void Server::on_signal(int number) {
 
 void Server::reload() {
   if (options_.config.empty()) return;
-  controller_->reload(options_.config);
+  auto next = load_or_default(options_);
+  if (!next) {
+    return log_error("the configuration was not reloaded; the present one stays in force",
+                     {{"why", next.error().message}});
+  }
+  controller_->reload(std::move(*next));
   if (files_) files_->set_files(controller_->loaded().files);
   reload_certificates();
 }

@@ -83,6 +83,7 @@ std::string Exchange::choose_request_id(const http::RequestHead& head) const {
 bool Exchange::serve_local(const http::RequestHead& head) {
   const std::string_view path = head.path();
   if (head.method == Method::Options) {
+    if (record_.request_id.empty()) record_.request_id = worker_.request_name({});
     out_.clear();
     record_.status = 204;
     append_preflight(out_, *published_, head, record_.request_id);
