@@ -39,17 +39,24 @@ class Checker {
   template <typename Resource>
   void collect(Kind kind, const std::vector<Resource>& list) {
     auto& names = names_[kind];
-    for (const Resource& resource : list) names.push_back(resource.name);
+    for (const Resource& resource : list) names.insert(resource.name);
   }
 
   template <Kind K>
   void refers(const Ref<K>& ref, const std::string& path) {
     if (!ref) return;
     const auto& names = names_[K];
-    if (std::find(names.begin(), names.end(), ref.name) != names.end()) return;
-    const std::string kind(name(K));
-    report_.add(path, "there is no " + kind + " " + quote(ref.name) +
-                          (names.empty() ? "; declare it." : suggestion(ref.name, names)));
+    if (names.contains(ref.name)) return;
+    std::string cure = "; declare it.";
+    if (!names.empty() && !report_.full()) {
+      constexpr std::size_t kComparedMax = 10'000;
+      std::vector<std::string_view> candidates;
+      for (auto at = names.begin(); at != names.end() && candidates.size() < kComparedMax; ++at) {
+        candidates.push_back(*at);
+      }
+      cure = suggestion(ref.name, candidates);
+    }
+    report_.add(path, "there is no " + std::string(name(K)) + " " + quote(ref.name) + cure);
   }
 
   template <Kind K>
@@ -167,7 +174,7 @@ class Checker {
 
   const Config& config_;
   Report& report_;
-  std::map<Kind, std::vector<std::string_view>> names_;
+  std::map<Kind, std::set<std::string_view>> names_;
 };
 
 }  // namespace

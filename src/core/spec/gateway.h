@@ -241,7 +241,7 @@ void describe(V& v, Gateway& c) {
   v(c.admin, "admin", "The admin listener.");
   v(c.tls, "tls", "TLS towards clients.");
   v(c.insecure, "insecure",
-    "Listen beyond this machine although nothing authenticates the clients.");
+    "Listen on every interface although nothing authenticates the clients.");
   v(c.threads, "threads", "I/O threads; 0: one per core.", Range{0, 256});
   v(c.trusted_peers, "trusted_peers",
     "Networks whose peers may tell us client addresses and identities.", Range{0, 1000});

@@ -2,7 +2,8 @@
 // Reads resources from documents: the envelope of each, its spec by kind, then the whole.
 #include <algorithm>
 #include <array>
-#include <tuple>
+#include <set>
+#include <utility>
 
 #include "core/spec/reader.h"
 
@@ -138,7 +139,7 @@ class Parser {
   void add(Reader& reader, const Envelope& envelope, const Node& root,
            std::vector<Resource>& list) {
     const std::string path = std::string(name(envelope.kind)) + "/" + envelope.name;
-    if (envelope.name != "?" && find(list, envelope.name) != nullptr) {
+    if (envelope.name != "?" && !names_.emplace(envelope.kind, envelope.name).second) {
       const Place& first = report_.place_of(path);
       return reader.fail(root, "there is a " + std::string(name(envelope.kind)) + " " +
                                    quote(envelope.name) + " already, at " + first.file + ":" +
@@ -169,6 +170,7 @@ class Parser {
 
   Report& report_;
   Config config_;
+  std::set<std::pair<Kind, std::string>> names_;
   bool has_gateway_ = false;
 };
 

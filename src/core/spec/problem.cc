@@ -20,7 +20,7 @@ std::string to_string(const Problem& problem) {
 }
 
 void Report::add(Place place, std::string_view path, std::string message) {
-  if (problems_.size() >= kProblemsMax) {
+  if (full()) {
     ++omitted_;
     return;
   }

@@ -42,6 +42,8 @@ class Report {
   void add(std::string_view path, std::string message);
 
   const Place& place_of(std::string_view path) const;
+  // Further problems are only counted: no need to word them well.
+  bool full() const { return problems_.size() >= kProblemsMax; }
   bool clean() const { return problems_.empty(); }
   std::size_t omitted() const { return omitted_; }
   const std::vector<Problem>& problems() const { return problems_; }

@@ -71,7 +71,7 @@ void Reader::refuse_others(const Node& mapping, const std::vector<std::string_vi
   for (const Node& item : mapping.items) {
     if (std::find(known.begin(), known.end(), item.key) != known.end()) continue;
     fail_key(item, "there is no " + std::string(noun) + " " + quote(item.key) + " here" +
-                       suggestion(item.key, known));
+                       (report_.full() ? "." : suggestion(item.key, known)));
   }
 }
 
@@ -173,7 +173,7 @@ void Reader::check_range(const Node& node, double value, const Rule& rule,
   fail(node, quote(node.text) + " is out of range; write " + bounds + ".");
 }
 
-void Reader::check_count(const Node& node, std::size_t count, const Rule& rule) {
+bool Reader::check_count(const Node& node, std::size_t count, const Rule& rule) {
   const auto value = static_cast<double>(count);
   if (value < rule.range.low) {
     fail(node, "has " + std::to_string(count) + " items; write at least " +
@@ -181,7 +181,9 @@ void Reader::check_count(const Node& node, std::size_t count, const Rule& rule) 
   } else if (value > rule.range.high) {
     fail(node, "has " + std::to_string(count) + " items; at most " +
                    print_number(rule.range.high) + " are accepted.");
+    return false;
   }
+  return true;
 }
 
 void FieldReader::missing(std::string_view name, std::string_view meaning) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,7 +65,8 @@ class Reader {
   void read_source(const Node& node, SecretSource& out, bool hash_allowed);
   void check_range(const Node& node, double value, const Rule& rule,
                    std::string (*print)(double));
-  void check_count(const Node& node, std::size_t count, const Rule& rule);
+  // False when there are too many to go on reading.
+  bool check_count(const Node& node, std::size_t count, const Rule& rule);
 
  private:
   Place place(const Node& node) const { return {file_, node.line, node.column}; }
@@ -106,20 +108,19 @@ class FieldReader {
 template <typename T>
 void read_list(Reader& reader, const Node& node, std::vector<T>& out, const Rule& rule) {
   if (!reader.expect(node, Node::Form::Sequence, "a list")) return;
-  reader.check_count(node, node.items.size(), rule);
+  if (!reader.check_count(node, node.items.size(), rule)) return;
   out.clear();
   out.reserve(node.items.size());
+  std::map<std::conditional_t<Block<T>, std::size_t, T>, std::size_t> seen;
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Reader::Scope scope(reader, "[" + std::to_string(i) + "]");
     T item{};
     read(reader, node.items[i], item, {});
+    // What could not be read is at its default and no twin of another; blocks may be alike.
     if constexpr (!Block<T>) {
-      for (std::size_t j = 0; j < out.size(); ++j) {
-        if (out[j] == item && item != T{}) {
-          reader.fail(node.items[i],
-                      "is the same as item [" + std::to_string(j) + "]; remove one.");
-          break;
-        }
+      if (const auto [at, fresh] = seen.try_emplace(item, i); !fresh && item != T{}) {
+        reader.fail(node.items[i],
+                    "is the same as item [" + std::to_string(at->second) + "]; remove one.");
       }
     }
     out.push_back(std::move(item));
