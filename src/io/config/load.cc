@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "core/spec/nearest.h"
 
@@ -219,7 +220,41 @@ Result<std::vector<std::string>> list(const std::string& path, const Options& op
   return files;
 }
 
+std::set<Sha256> keys_of(const Secrets& secrets, const std::string& tenant) {
+  std::set<Sha256> keys;
+  for (const auto& [hash, owner] : secrets.tenants) {
+    if (owner == tenant) keys.insert(hash);
+  }
+  return keys;
+}
+
+std::string_view upstream_of(const Secrets& secrets, const std::string& pool) {
+  const auto found = secrets.upstream.find(pool);
+  return found == secrets.upstream.end() ? std::string_view{} : found->second.reveal();
+}
+
 }  // namespace
+
+std::vector<std::string> diff(const Loaded& before, const Loaded& after) {
+  std::vector<std::string> out = spec::diff(before.config, after.config);
+  if (before.secrets.admin != after.secrets.admin) {
+    out.push_back("Gateway/" + after.config.gateway.name + ".spec.admin.token: another token");
+  }
+  // Resources that came or went have a line already.
+  for (const spec::Tenant& tenant : after.config.tenants) {
+    if (spec::find(before.config.tenants, tenant.name) == nullptr) continue;
+    if (keys_of(before.secrets, tenant.name) != keys_of(after.secrets, tenant.name)) {
+      out.push_back("Tenant/" + tenant.name + ".spec.keys: other keys");
+    }
+  }
+  for (const spec::Pool& pool : after.config.pools) {
+    if (spec::find(before.config.pools, pool.name) == nullptr) continue;
+    if (upstream_of(before.secrets, pool.name) != upstream_of(after.secrets, pool.name)) {
+      out.push_back("Pool/" + pool.name + ".spec.api_key: another key");
+    }
+  }
+  return out;
+}
 
 std::string resolve_path(const std::string& folder, const std::string& path) {
   return (fs::path(folder) / path).lexically_normal().string();

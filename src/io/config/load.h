@@ -48,6 +48,10 @@ Result<Loaded> load(const std::string& path, const Options& options = {});
 Result<Loaded> load_text(const std::string& file, const std::string& text,
                          const std::string& folder = ".", const Options& options = {});
 
+// What a reload changes, a line each, for the log: settings, and secrets that differ without any
+// setting saying so. Secrets themselves are not shown.
+std::vector<std::string> diff(const Loaded& before, const Loaded& after);
+
 // `path` as the configuration means it: absolute, or relative to `folder`.
 std::string resolve_path(const std::string& folder, const std::string& path);
 

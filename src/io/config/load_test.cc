@@ -223,6 +223,22 @@ TEST(Secrets, AppearInNoDumpAndNoError) {
   }
 }
 
+TEST(Secrets, ThatChangedAreNamedInTheDifference) {
+  const std::string text =
+      kTenant + "---\n" + resource("Model", "m", "  params_b: 1\n") + "---\n" +
+      resource("Pool", "p", "  model: m\n  endpoints: [http://h]\n  api_key: {env: UP}\n");
+  const auto with = [&](std::string tenant, std::string upstream) {
+    auto loaded = load_text(
+        "c.yaml", text, ".",
+        environment({{"T_KEY", std::move(tenant)}, {"UP", std::move(upstream)}}));
+    return std::move(loaded).value();
+  };
+  EXPECT_EQ(diff(with("a", "x"), with("a", "x")), std::vector<std::string>{});
+  EXPECT_EQ(diff(with("a", "x"), with("b", "y")),
+            (std::vector<std::string>{"Tenant/t.spec.keys: other keys",
+                                      "Pool/p.spec.api_key: another key"}));
+}
+
 TEST(Secret, GivesItsTextToRevealAlone) {
   Secret a("up");
   Secret b = a;
