@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting, reloading, rotating, draining, TLS: what an operator does to a running gateway."""
+import json
+import os
+import signal
+import ssl
+import subprocess
+import time
+import unittest
+
+from client import Connection, call, request_bytes
+from fake_engine import FakeEngine
+from processes import BINARY, ROOT, Process, folder, free_port, wait_for
+from world import CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, resource
+
+
+def post(gateway, body):
+    return request_bytes(gateway.address, "POST", CHAT, body)
+
+
+def certificate(name, subject="localhost"):
+    """A self-signed pair; (certificate, key)."""
+    cert, key = folder() / f"{name}.crt", folder() / f"{name}.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", str(key),
+                    "-out", str(cert), "-subj", f"/CN={subject}", "-addext",
+                    f"subjectAltName=DNS:{subject},IP:127.0.0.1"],
+                   check=True, capture_output=True)
+    return cert, key
+
+
+class Reload(unittest.TestCase):
+    """All or nothing, and the last good configuration stays."""
+
+    def setUp(self):
+        self.fleet = Fleet(1)
+        self.other = Fleet(1)
+        self.gateway = None
+
+    def tearDown(self):
+        if self.gateway:
+            check_invariants(self, self.gateway, whole=False)
+            self.assertEqual(self.gateway.stop(), 0)
+            code, said = self.gateway.replay()
+            self.assertEqual(code, 0, said)
+        self.fleet.stop()
+        self.other.stop()
+
+    def start(self, watch):
+        self.gateway = Gateway(config=configuration(self.fleet.urls,
+                                                    gateway={"watch_files": watch}))
+
+    def engines(self):
+        return {e["address"] for e in self.gateway.endpoints()}
+
+    def rewrite(self, text, watch=True):
+        # As editors do it: a new file takes the name of the old one.
+        fresh = self.gateway.config_path.with_suffix(".new")
+        fresh.write_text(text)
+        os.replace(fresh, self.gateway.config_path)
+
+    def test_a_signal_rereads_the_files(self):
+        self.start(False)
+        self.rewrite(configuration(self.other.urls, gateway={"watch_files": False}))
+        time.sleep(0.3)
+        self.assertEqual(self.engines(), set(self.fleet.engines))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_for("the other engine serves", lambda: self.engines() == set(self.other.engines))
+        wait_for("it answers", lambda: self.gateway.chat().status == 200)
+        self.assertEqual(self.other.stats()["finished"], 1)
+        self.assertIn("endpoints", self.gateway.process.log())
+
+    def test_a_changed_file_is_seen(self):
+        self.start(True)
+        self.rewrite(configuration(self.fleet.urls + self.other.urls))
+        wait_for("both engines serve",
+                 lambda: self.engines() == {*self.fleet.engines, *self.other.engines})
+        with open(self.gateway.config_path, "w") as file:  # in place, as others do it
+            file.write(configuration(self.other.urls))
+        wait_for("one engine serves", lambda: self.engines() == set(self.other.engines))
+
+    def test_a_bad_file_changes_nothing_and_is_named(self):
+        self.start(True)
+        for number, bad in enumerate(("kind: [", configuration(self.other.urls).replace(
+                '"endpoints"', '"endpionts"'), "")):
+            self.rewrite(bad)
+            wait_for("the error is told", lambda: self.gateway.process.log().count(
+                "was not reloaded") >= number + 1)
+            self.assertEqual(self.engines(), set(self.fleet.engines))
+            self.assertEqual(self.gateway.chat().status, 200)
+        self.assertIn("signalbox.yaml:", self.gateway.process.log())
+        self.rewrite(configuration(self.other.urls))
+        wait_for("the good one is taken", lambda: self.engines() == set(self.other.engines))
+
+    def test_a_stream_survives_a_reload_that_takes_its_engine_away(self):
+        self.fleet.stop()
+        self.fleet = Fleet(1, speed=1, fixed_itl_ms=20)
+        self.start(False)
+        body = chat("Survive.", stream=True, max_tokens=60, ignore_eos=True)
+        with self.gateway.connect() as c:
+            c.send(post(self.gateway, body))
+            wait_for("tokens flow", lambda: self.fleet.stats()["tokens"] > 2)
+            self.rewrite(configuration(self.other.urls, gateway={"watch_files": False}))
+            self.gateway.process.send_signal(signal.SIGHUP)
+            wait_for("the engine left", lambda: self.engines() == set(self.other.engines))
+            answer = c.read_answer()
+            self.assertEqual(answer.deltas(), self.fleet.expect(body)["text"])
+            self.assertEqual(answer.events()[-1], "[DONE]")
+
+
+class Drain(unittest.TestCase):
+    """SIGTERM: not ready first, then what is under way finishes."""
+
+    def start(self, **timeouts):
+        self.fleet = Fleet(1, speed=1, fixed_itl_ms=20)
+        self.addCleanup(self.fleet.stop)
+        self.gateway = Gateway(config=configuration(self.fleet.urls,
+                                                    gateway={"timeouts": timeouts}))
+
+    def begin(self, tokens):
+        self.body = chat("Drain.", stream=True, max_tokens=tokens, ignore_eos=True)
+        connection = self.gateway.connect()
+        connection.send(post(self.gateway, self.body))
+        wait_for("tokens flow", lambda: self.fleet.stats()["tokens"] > 2)
+        return connection
+
+    def test_streams_finish_and_readiness_goes_first(self):
+        self.start()
+        idle = self.gateway.connect()
+        idle.request("GET", "/v1/models")
+        with self.begin(100) as stream:
+            self.gateway.process.send_signal(signal.SIGTERM)
+            wait_for("readyz fails", lambda: self.gateway.admin("/readyz").status == 503)
+            self.assertEqual(self.gateway.admin("/livez").status, 200)
+            self.assertTrue(idle.closed_by_peer(), "an idle connection is closed")
+            answer = stream.read_answer()
+            self.assertEqual(answer.deltas(), self.fleet.expect(self.body)["text"])
+            self.assertEqual(answer.events()[-1], "[DONE]")
+        self.assertEqual(self.gateway.process.wait(5), 0)
+        self.assertRaises(OSError, self.gateway.connect)
+        code, said = self.gateway.replay()
+        self.assertEqual(code, 0, said)
+
+    def test_a_deadline_ends_what_takes_too_long(self):
+        self.start(drain="400ms")
+        with self.begin(5000) as stream:
+            begun = time.monotonic()
+            self.gateway.process.send_signal(signal.SIGTERM)
+            self.assertEqual(self.gateway.process.wait(5), 0)
+            print(f"[ended after {time.monotonic() - begun:.2f} s]", end=" ")
+            self.assertNotEqual(stream.read_answer().events()[-1:], ["[DONE]"])
+        wait_for("the engine is rid of it", lambda: self.fleet.stats()["active"] == 0)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        self.start()
+        with self.begin(5000):
+            self.gateway.process.send_signal(signal.SIGTERM)
+            wait_for("readyz fails", lambda: self.gateway.admin("/readyz").status == 503)
+            self.gateway.process.send_signal(signal.SIGTERM)
+            self.gateway.process.wait(5)
+
+
+class Logs(unittest.TestCase):
+    """Log files reopen on SIGUSR1."""
+
+    def test_a_rotated_access_log_goes_on_in_a_new_file(self):
+        fleet = Fleet(1)
+        self.addCleanup(fleet.stop)
+        gateway = Gateway(fleet.urls)
+        gateway.chat(headers={"x-request-id": "before"})
+        wait_for("the line is written", lambda: "before" in gateway.access_log.read_text())
+        old = gateway.access_log.with_suffix(".1")
+        os.rename(gateway.access_log, old)
+        gateway.process.send_signal(signal.SIGUSR1)
+        wait_for("a new file is there", gateway.access_log.exists)
+        gateway.chat(headers={"x-request-id": "after"})
+        wait_for("the line is written", lambda: "after" in gateway.access_log.read_text())
+        self.assertNotIn("after", old.read_text())
+        self.assertEqual(gateway.stop(), 0)
+
+
+class Tls(unittest.TestCase):
+    """TLS on either side."""
+
+    def setUp(self):
+        self.fleet = Fleet(1)
+        self.addCleanup(self.fleet.stop)
+
+    def listen(self, name="listener"):
+        self.cert, self.key = certificate(name)
+        trust = ssl.create_default_context(cafile=str(self.cert))
+        self.gateway = Gateway(tls=trust, config=configuration(
+            self.fleet.urls, gateway={"tls": {"cert": str(self.cert), "key": str(self.key)}}))
+
+    def test_clients_speak_tls(self):
+        self.listen()
+        body = chat("Secretly.", stream=True, max_tokens=40)
+        with self.gateway.connect() as c:
+            self.assertIn(c.socket.version(), ("TLSv1.2", "TLSv1.3"))
+            for _ in range(3):
+                answer = c.request("POST", CHAT, body)
+                self.assertEqual(answer.deltas(), self.fleet.expect(body)["text"])
+            large = chat("word " * 60_000, max_tokens=2)
+            self.assertEqual(c.request("POST", CHAT, large).status, 200)
+        check_invariants(self, self.gateway, [self.fleet])
+        self.assertEqual(self.gateway.stop(), 0)
+
+    def test_plain_text_and_old_versions_get_nothing(self):
+        self.listen()
+        with Connection(self.gateway.address) as c:
+            c.send(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+            self.assertTrue(c.closed_by_peer())
+            self.assertNotIn(b"200 OK", c.buffer)
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.minimum_version = ssl.TLSVersion.TLSv1
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with self.assertRaises((ssl.SSLError, OSError)):
+            Connection(self.gateway.address, tls=old)
+        self.assertEqual(self.gateway.call("GET", "/v1/models").status, 200)
+        self.gateway.stop()
+
+    def test_a_new_certificate_is_taken_without_a_restart(self):
+        self.listen()
+        before = self.serial()
+        fresh_cert, fresh_key = certificate("fresh")
+        os.replace(fresh_key, self.key)
+        os.replace(fresh_cert, self.cert)
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_for("the new certificate is shown", lambda: self.serial() != before)
+        self.gateway.stop()
+
+    def serial(self):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with Connection(self.gateway.address, tls=context) as c:
+            return c.socket.getpeercert(binary_form=True)
+
+    def test_engines_behind_tls_are_verified(self):
+        cert, key = certificate("engine")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        fake = FakeEngine(tls=context)
+        self.addCleanup(fake.stop)
+        trusted = Gateway(config=configuration([fake.url], pool={
+            "engine": "openai", "tls": {"ca": str(cert), "server_name": "localhost"}}))
+        self.assertEqual(trusted.chat().status, 200)
+        self.assertEqual(trusted.stop(), 0)
+        calls = len(fake.requests)
+        wrong_name = {"ca": str(cert), "server_name": "other.example"}
+        for tls in ({}, wrong_name):
+            gateway = Gateway(config=configuration([fake.url], pool={
+                "engine": "openai", "tls": tls}), wait=False)
+            answer = gateway.chat()
+            self.assertIn(answer.status, (502, 503), answer)
+            self.assertEqual(gateway.stop(), 0)
+        self.assertEqual(len(fake.requests), calls)
+
+
+class Starting(unittest.TestCase):
+    """What is said when it cannot start, and what is found when it can."""
+
+    def say(self, *arguments):
+        return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=30)
+
+    def test_nothing_listens_to_everybody_by_accident(self):
+        said = self.say("serve", "http://127.0.0.1:1", "--listen", "0.0.0.0:0")
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("--insecure", said.stderr)
+        said = self.say("serve", "http://127.0.0.1:1", "--admin", "0.0.0.0:0")
+        self.assertIn("token", said.stderr)
+
+    def test_urls_that_lead_elsewhere_are_refused(self):
+        for url in ("http://169.254.169.254", "http://user@127.0.0.1:1", "http://127.0.0.1:1/x",
+                    "ftp://127.0.0.1", "http://0x7f.1", "127.0.0.1:1"):
+            said = self.say("serve", url)
+            self.assertEqual((said.returncode, said.stdout), (1, ""), url)
+            self.assertTrue(said.stderr.startswith("signalbox serve: "), said)
+
+    def test_a_port_in_use_is_named(self):
+        with FakeSocket() as port:
+            said = self.say("serve", "http://127.0.0.1:1", "--admin", f"127.0.0.1:{port}",
+                            "--listen", "127.0.0.1:0")
+        self.assertEqual(said.returncode, 1)
+        self.assertIn(str(port), said.stderr)
+
+    def test_the_worked_example_is_valid(self):
+        environment = {**os.environ, "RENTED_API_KEY": "k", "RESEARCH_KEY": "r"}
+        target = folder() / "example"
+        target.mkdir()
+        (target / "keys").mkdir()
+        (target / "keys/admin.token").write_text("token-of-the-admin\n")
+        (target / "keys/support.keys").write_text("sk-support\n")
+        text = (ROOT / "docs/example/signalbox.yaml").read_text()
+        (target / "signalbox.yaml").write_text(text)
+        said = subprocess.run([BINARY, "validate", str(target / "signalbox.yaml")],
+                              capture_output=True, text=True, env=environment)
+        self.assertEqual(said.returncode, 0, said)
+
+    def test_mistakes_are_told_with_their_place(self):
+        path = folder() / "wrong.yaml"
+        path.write_text("apiVersion: signalbox.dev/v1alpha1\nkind: Pool\nmetadata:\n  name: p\n"
+                        "spec:\n  model: nowhere\n  endpiont: [http://127.0.0.1:1]\n")
+        said = self.say("validate", path)
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("wrong.yaml:7:", said.stderr)
+        self.assertIn("endpoints", said.stderr)
+        self.assertIn("nowhere", said.stderr)
+
+    def test_reference_pages_are_fresh(self):
+        for page, file in (("settings", "settings.md"), ("schema", "schema.json")):
+            said = self.say("docs", page)
+            self.assertEqual(said.stdout, (ROOT / "docs/reference" / file).read_text(), page)
+
+    def test_every_command_shows_an_example(self):
+        for command in ("serve", "engine", "validate", "replay", "explain", "get", "top", "docs"):
+            said = self.say(command, "--help")
+            self.assertEqual(said.returncode, 0, command)
+            self.assertIn("Example: signalbox " + command, said.stdout)
+
+    def test_engines_that_come_late_are_found(self):
+        port = free_port()
+        gateway = Gateway([f"http://127.0.0.1:{port}"], wait=False)
+        self.assertEqual(gateway.admin("/readyz").status, 503)
+        self.assertIn(gateway.chat().status, (404, 503))
+        engine = Process("late", [BINARY, "engine", "--listen", f"127.0.0.1:{port}",
+                                  "--served-model", "m", "--speed", 20])
+        wait_for("it is found", lambda: gateway.admin("/readyz").status == 200)
+        wait_for("it serves", lambda: gateway.chat().status == 200)
+        self.assertEqual(gateway.stop(), 0)
+        engine.stop()
+
+    def test_a_hundred_engines_are_found_at_once(self):
+        fleet = Fleet(100, speed=20)
+        self.addCleanup(fleet.stop)
+        begun = time.monotonic()
+        gateway = Gateway(fleet.urls)
+        wait_for("all are observed", lambda: sum(
+            e["observed"] for e in gateway.endpoints()) == 100, 20)
+        print(f"[after {time.monotonic() - begun:.2f} s]", end=" ")
+        self.assertEqual(gateway.chat().status, 200)
+        self.assertEqual(gateway.stop(), 0)
+
+
+class FakeSocket:
+    """A port that is taken."""
+
+    def __enter__(self):
+        import socket
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.listen(1)
+        return self.socket.getsockname()[1]
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
+class Admin(Case):
+    """The admin listener with a token."""
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(1)
+        os.environ["E2E_ADMIN_TOKEN"] = "the-admin-token"
+        cls.gateway = Gateway(wait=False, config=configuration(
+            cls.fleet.urls, gateway={"admin": {"token": {"env": "E2E_ADMIN_TOKEN"}}}))
+        plain = cls.gateway.admin
+        cls.gateway.admin = lambda path, headers=None, method="GET": plain(
+            path, {"authorization": "Bearer the-admin-token", **(headers or {})}, method)
+        cls.gateway.plain_admin = plain
+        cls.gateway.wait_ready()
+
+    def test_every_page_needs_the_token(self):
+        for path in ("/metrics", "/v1/fleet", "/v1/decisions", "/v1/decisions/x", "/v1/config",
+                     "/v1/profiles", "/v1/accounts"):
+            for headers in (None, {"authorization": "Bearer wrong"},
+                            {"authorization": "the-admin-token"}):
+                answer = self.gateway.plain_admin(path, headers)
+                self.assertIn(answer.status, (401, 403), (path, headers))
+            self.assertIn(self.gateway.admin(path).status, (200, 404), path)
+
+    def test_commands_send_the_token(self):
+        env = {**os.environ, "SIGNALBOX_ADMIN_TOKEN": "the-admin-token"}
+        said = self.gateway.run("get", "endpoints", "--token-env", "E2E_ADMIN_TOKEN", env=env)
+        self.assertEqual(said.returncode, 0, said)
+
+    def test_the_token_is_in_no_dump(self):
+        self.assertNotIn("the-admin-token", self.gateway.admin("/v1/config").text)
+        self.assertNotIn("the-admin-token", self.gateway.process.log())
