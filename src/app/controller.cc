@@ -226,6 +226,12 @@ void Controller::add_names(gateway::Published& published) const {
     access.route = route.id;
     access.tenants = route.tenants;
     access.owner = "signalbox";
+    access.body_max = static_cast<std::uint64_t>(config.gateway.limits.body.value);
+    for (const spec::Route& declared : config.routes) {
+      if (declared.public_or_name() != route.name || declared.body.value == 0) continue;
+      access.body_max = static_cast<std::uint64_t>(declared.body.value);
+    }
+    published.body_max = std::max(published.body_max, access.body_max);
     for (const model::Target& target : route.targets) {
       for (const model::Model& m : fleet.models) {
         if (m.id == target.model) access.context_tokens = m.context_tokens;

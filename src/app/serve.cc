@@ -13,6 +13,7 @@
 #include "app/admin_api.h"
 #include "app/commands.h"
 #include "app/controller.h"
+#include "app/decision_log.h"
 #include "app/event_log.h"
 #include "app/file_watch.h"
 #include "core/flow/flow.h"
@@ -143,6 +144,7 @@ class Server {
   std::vector<std::unique_ptr<gateway::Worker>> workers_;
   std::vector<std::thread> threads_;
   std::unique_ptr<Controller> controller_;
+  std::unique_ptr<DecisionLog> decision_log_;
   std::unique_ptr<AdminApi> api_;
   std::unique_ptr<gateway::AdminServer> admin_;
   std::unique_ptr<FileWatch> files_;
@@ -227,6 +229,11 @@ Result<int> Server::run() {
       },
       seed_);
   TRY_CHECK(start_admin());
+  if (const std::string& path = initial_.config.gateway.logs.decisions; !path.empty()) {
+    TRY_ASSIGN(auto file, telemetry::LogFile::open(path));
+    decision_log_ = std::make_unique<DecisionLog>(*loop_, *host_, *controller_, *shared_,
+                                                  std::move(file));
+  }
   const bool watch = initial_.config.gateway.watch_files && !options_.config.empty();
   std::vector<std::string> watched = initial_.files;
   use_configuration();
@@ -284,6 +291,7 @@ void Server::reload_certificates() {
 void Server::reopen_logs() {
   if (access_log_) access_log_->reopen();
   if (event_log_) event_log_->file().reopen();
+  if (decision_log_) decision_log_->file().reopen();
 }
 
 // readyz fails first; then no new connection is accepted; streams finish, until the deadline.
@@ -307,6 +315,8 @@ void Server::check_drained() {
 void Server::stop_workers() {
   for (auto& worker : workers_) worker->stop();
   for (std::thread& thread : threads_) thread.join();
+  if (decision_log_) decision_log_->follow();
+  decision_log_.reset();
   admin_.reset();
   controller_.reset();
   workers_.clear();

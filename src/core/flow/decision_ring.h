@@ -47,6 +47,8 @@ class DecisionRing {
   const DecisionRecord* find(std::uint64_t number) const;
   // The decisions of one request still known, oldest first.
   std::vector<const DecisionRecord*> of(model::RequestId request) const;
+  // Number of the newest decision that is no longer known; 0: none is forgotten.
+  std::uint64_t forgotten() const { return last_ > ring_.size() ? last_ - ring_.size() : 0; }
   // The latest, newest first, at most `count`.
   std::vector<const DecisionRecord*> latest(std::size_t count) const;
 

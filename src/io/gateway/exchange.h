@@ -85,6 +85,7 @@ class Exchange {
   void open_upstream(bool fresh);
   void build_request(const EndpointAccess& endpoint);
   void append_client_fields(std::string& out, const EndpointAccess& endpoint) const;
+  bool trusted_peer() const;
   void end_attempt(model::AttemptResult result);
   Duration first_token_limit() const;
   void deadline_passed();
@@ -97,8 +98,9 @@ class Exchange {
   void send_held();
   void append_answer_fields(std::string& out) const;
   void send_local(int status, std::string_view body, Duration retry_after);
+  // `param` names the key of the body that is at fault.
   void send_local_error(int status, std::string_view message, std::string_view code = {},
-                        Duration retry_after = Duration(-1));
+                        Duration retry_after = Duration(-1), std::string_view param = {});
   void end_stream_with_error(std::string_view message);
   void finish(model::Outcome outcome, bool keep_alive);
   void comment_due();

@@ -181,9 +181,9 @@ void Exchange::send_local(int status, std::string_view body, Duration retry_afte
 }
 
 void Exchange::send_local_error(int status, std::string_view message, std::string_view code,
-                                Duration retry_after) {
+                                Duration retry_after, std::string_view param) {
   if (status == 408 || status == 413) keep_alive_ = false;
-  const std::string_view param = code == "model_not_found" ? "model" : "";
+  if (code == "model_not_found") param = "model";
   send_local(status, json::error_body(api_, status, message, param, code), retry_after);
 }
 

@@ -118,6 +118,15 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
   http::append_end_of_head(request_head_);
 }
 
+// Only listed networks may say for whom they speak.
+bool Exchange::trusted_peer() const {
+  const auto& networks = published_->config.gateway.trusted_peers;
+  if (networks.empty()) return false;
+  const auto ip = spec::parse_ip(record_.client);
+  return ip && std::any_of(networks.begin(), networks.end(),
+                           [&](const spec::Cidr& cidr) { return spec::contains(cidr, *ip); });
+}
+
 void Exchange::append_client_fields(std::string& out, const EndpointAccess& endpoint) const {
   const bool own_key = !endpoint.authorization.empty();
   const bool withhold_key = own_key || tenant_ != nullptr;
@@ -128,11 +137,13 @@ void Exchange::append_client_fields(std::string& out, const EndpointAccess& endp
       case FieldName::TransferEncoding:
       case FieldName::Expect:
       case FieldName::XRequestId:
-      case FieldName::AcceptEncoding:  // the relay reads what comes back
+      case FieldName::AcceptEncoding: continue;  // the relay reads what comes back
       case FieldName::Forwarded:
       case FieldName::XForwardedFor:
       case FieldName::XForwardedHost:
-      case FieldName::XForwardedProto: continue;
+      case FieldName::XForwardedProto:
+        if (!trusted_peer()) continue;
+        break;
       case FieldName::Authorization:
       case FieldName::XApiKey:
         if (withhold_key) continue;

@@ -59,7 +59,8 @@ void Exchange::begin(const http::RequestHead& head, std::string_view body, bool 
   }
   if (!authenticate(head)) return;
   if (const auto scanned = json::scan(body, api_, published_->scan_limits, scan_); !scanned) {
-    return send_local_error(400, scanned.error().message);
+    return send_local_error(400, scanned.error().message, {}, Duration(-1),
+                            json::name(scan_.fault));
   }
   record_.model = scan_.model;
   record_.stream = scan_.stream;
@@ -162,6 +163,11 @@ bool Exchange::resolve_name() {
     return false;
   }
   name_ = &found->second;
+  if (body_.size() > name_->body_max) {
+    send_local_error(413, "The request body is larger than this model's limit of " +
+                              std::to_string(name_->body_max) + " bytes.", "body_too_large");
+    return false;
+  }
   return true;
 }
 

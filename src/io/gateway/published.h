@@ -48,6 +48,7 @@ struct NameAccess {
   std::vector<model::TenantId> tenants;    // who may ask for it; empty: everybody
   std::string owner;                       // for /v1/models
   std::int64_t context_tokens = 0;
+  std::uint64_t body_max = 0;              // bytes of a request body
 };
 
 struct TenantAccess {
@@ -65,7 +66,7 @@ struct Published {
   spec::Timeouts timeouts;
   std::size_t client_buffer = 1 << 20;
   std::size_t answer_held = 1 << 20;
-  std::uint64_t body_max = 8 << 20;
+  std::uint64_t body_max = 8 << 20;        // the largest of all routes': what is read at all
   bool decision_headers = true;
 
   std::map<std::string, NameAccess, std::less<>> names;
