@@ -59,8 +59,9 @@ void Exchange::begin(const http::RequestHead& head, std::string_view body, bool 
   }
   if (!authenticate(head)) return;
   if (const auto scanned = json::scan(body, api_, published_->scan_limits, scan_); !scanned) {
-    return send_local_error(400, scanned.error().message, {}, Duration(-1),
-                            json::name(scan_.fault));
+    const std::string_view param =
+        scan_.fault == json::Key::None ? std::string_view{} : json::name(scan_.fault);
+    return send_local_error(400, scanned.error().message, {}, Duration(-1), param);
   }
   record_.model = scan_.model;
   record_.stream = scan_.stream;
