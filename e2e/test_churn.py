@@ -149,7 +149,7 @@ class Churn(Case):
             answer = self.gateway.chat(chat(f"{time.monotonic()}", max_tokens=2))
             self.assertEqual(answer.status, 200)
             return answer["x-signalbox-endpoint"] == f"127.0.0.1:{self.mortal.port}"
-        wait_for("it serves again", works, 30)
+        wait_for("it serves again", works, 60)
 
 
 class Thousands(Case):

@@ -422,6 +422,19 @@ class Bytes(Case):
             # Comments before the first event are not passed on.
             self.assertEqual(answer.body, stream[len(b": hello\n\n"):], f"cut at {size}")
 
+    def test_a_pause_before_the_last_chunk_or_the_done_changes_nothing(self):
+        events = [event("A"), event("B"), event(None, "stop"), DONE]
+        whole = chunked(events)
+        for cut in (whole.index(b"0\r\n\r\n", len(whole) - 5), whole.index(b"data: [DONE]"),
+                    whole.index(b"data: [DONE]") + 5, len(whole) - 2):
+            def reply(connection, request, cut=cut):
+                connection.sendall(whole[:cut])
+                time.sleep(0.1)
+                return whole[cut:]
+            self.fake.reply = reply
+            answer = self.gateway.chat(chat(stream=True))
+            self.assertEqual((answer.end, answer.body), ("chunked", b"".join(events)), cut)
+
     def test_carriage_returns_end_events_too(self):
         stream = (event("A") + event(None, "stop") + DONE).replace(b"\n", b"\r\n")
         self.fake.reply = chunked([stream])
