@@ -75,6 +75,8 @@ struct EndpointState {
   bool unreachable = false;           // the last look failed
   Instant observed_at{};
   double kv_usage = -1;
+  model::SumCount token_seconds;      // as of the last look
+  double decoding = 0;                // sequences past their first token then
   std::uint64_t believed_version = 0; // of the pool's calibration when routing was told last
 };
 
@@ -167,6 +169,9 @@ class Core {
   // observe.cc
   bool restarted(const EndpointState& endpoint, const model::EngineState& state) const;
   void forget_cache(EndpointState& endpoint);
+  void forget_failures(model::EndpointId id, const PoolState& pool, Instant now);
+  void watch_decoding(PoolState& pool, EndpointState& endpoint, const model::EngineState& state,
+                      const routing::Load& load, Instant now);
 
   // health.cc
   void take_health_changes(Instant now);

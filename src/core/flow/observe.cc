@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What looks at engines tell: load of others, capacity, restarts, and histograms as evidence.
+#include <algorithm>
+
 #include "core/flow/core.h"
 
 namespace signalbox::flow {
@@ -13,7 +15,10 @@ void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
   if (!legal(endpoint->grammar.take(model::EndpointGrammar::Signal::Observed))) return;
   PoolState& pool = pools_.at(endpoint->declared.pool);
   const model::EngineState& state = event.state;
-  if (restarted(*endpoint, state)) forget_cache(*endpoint);
+  if (restarted(*endpoint, state)) {
+    forget_cache(*endpoint);
+    forget_failures(event.endpoint, pool, now);
+  }
   endpoint->incarnation = state.incarnation;
   endpoint->generated_total = state.generated_tokens_total;
   endpoint->observed = true;
@@ -34,7 +39,30 @@ void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
                                                       static_cast<double>(load.kv_tokens))) {
     pool.calibrator->observe(delta->prefill, now);
   }
+  watch_decoding(pool, *endpoint, state, load, now);
   drain_queue(pool.declared.model, now, out);
+}
+
+// Plain answers show no first token, so the engine's own token times between two looks speak for
+// decoding. The batch is only known at the two ends: a weaker witness than an answer's timings.
+void Core::watch_decoding(PoolState& pool, EndpointState& endpoint,
+                          const model::EngineState& state, const routing::Load& load,
+                          Instant now) {
+  const model::SumCount before = endpoint.token_seconds;
+  const double at_start = endpoint.decoding;
+  endpoint.token_seconds = state.token_seconds;
+  endpoint.decoding = state.running >= 0 ? state.running : load.ours + load.others - load.queued;
+  const std::int64_t steps = state.token_seconds.count - before.count;
+  const double seconds = state.token_seconds.sum - before.sum;
+  if (before.count < 0 || steps < 8 || seconds <= 0) return;
+  perf::DecodeEvidence evidence;
+  evidence.endpoint = endpoint.declared.id;
+  evidence.witness = perf::Witness::OwnClock;
+  evidence.steps = static_cast<double>(steps);
+  evidence.seconds = seconds;
+  evidence.batch = std::max(1.0, (at_start + endpoint.decoding) / 2);
+  evidence.kv = static_cast<double>(load.kv_tokens);
+  pool.calibrator->observe(evidence, now);
 }
 
 void Core::on(const model::EndpointUnreachable& event, Instant now, Actions&) {
@@ -62,11 +90,21 @@ bool Core::restarted(const EndpointState& endpoint, const model::EngineState& st
   return endpoint.unreachable;
 }
 
+// What failed was another process.
+void Core::forget_failures(model::EndpointId id, const PoolState& pool, Instant now) {
+  ejector_.remove(id);
+  ejector_.add(id, pool.declared.id, pool.declared.ejected_share_max);
+  load_.set_availability(id, routing::Availability::Open);
+  price_risk(id, now);
+  take_health_changes(now);
+}
+
 void Core::forget_cache(EndpointState& endpoint) {
   if (!index_.clear_some(endpoint.declared.id, cache::PrefixIndex::kSlice)) {
     clearing_.push_back(endpoint.declared.id);
   }
   endpoint.histograms = {};
+  endpoint.token_seconds = {};
 }
 
 }  // namespace signalbox::flow

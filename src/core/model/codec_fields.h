@@ -34,7 +34,8 @@ template <class V> void fields(V& v, SumCount& x) { v(x.sum, x.count); }
 template <class V> void fields(V& v, EngineState& x) {
   v(x.running, x.waiting, x.slots, x.kv_usage, x.kv_capacity_tokens, x.context_tokens,
     x.prompt_tokens_total, x.cached_tokens_total, x.generated_tokens_total, x.preemptions_total,
-    x.prefill_seconds, x.prefill_tokens, x.queue_seconds, x.incarnation, x.asleep);
+    x.prefill_seconds, x.prefill_tokens, x.queue_seconds, x.token_seconds, x.incarnation,
+    x.asleep);
 }
 template <class V> void fields(V& v, EndpointObserved& x) { v(x.endpoint, x.state); }
 template <class V> void fields(V& v, EndpointUnreachable& x) { v(x.endpoint); }

@@ -27,6 +27,7 @@ struct EngineState {
   SumCount prefill_seconds;               // per finished request
   SumCount prefill_tokens;                // computed (uncached) prompt tokens per request
   SumCount queue_seconds;
+  SumCount token_seconds;                 // from one output token to the next
   std::uint64_t incarnation = 0;          // changes when the process restarts; 0: not told
   bool asleep = false;                    // accepts requests but would not serve them
 };

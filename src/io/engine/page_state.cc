@@ -19,7 +19,7 @@ enum Field : std::uint8_t {
   Running, Waiting, Slots, KvUsage, Capacity, BlockTokens, Blocks, Context,
   PromptTokens, ComputedTokens, CachedTokens, CachedTokensOld, GeneratedTokens, Preemptions,
   PrefillSum, PrefillCount, PrefillTokensSum, PrefillTokensCount, QueueSum, QueueCount,
-  StartTime, CreatedTime, Awake, CacheInfo, kFields
+  TokenSum, TokenCount, StartTime, CreatedTime, Awake, CacheInfo, kFields
 };
 
 struct Metric {
@@ -45,6 +45,8 @@ constexpr Metric kVllm[] = {
     {"vllm:request_prefill_kv_computed_tokens_count", PrefillTokensCount},
     {"vllm:request_queue_time_seconds_sum", QueueSum},
     {"vllm:request_queue_time_seconds_count", QueueCount},
+    {"vllm:inter_token_latency_seconds_sum", TokenSum},
+    {"vllm:inter_token_latency_seconds_count", TokenCount},
     {"process_start_time_seconds", StartTime},
 };
 constexpr Metric kSglang[] = {
@@ -61,6 +63,8 @@ constexpr Metric kSglang[] = {
     {"sglang:num_retracted_requests_total", Preemptions},
     {"sglang:queue_time_seconds_sum", QueueSum},
     {"sglang:queue_time_seconds_count", QueueCount},
+    {"sglang:inter_token_latency_seconds_sum", TokenSum},
+    {"sglang:inter_token_latency_seconds_count", TokenCount},
     {"process_start_time_seconds", StartTime},
 };
 constexpr Metric kLlamaCpp[] = {
@@ -239,6 +243,7 @@ void fill(model::EngineState& state, Fields& fields) {
   state.prefill_seconds = {fields[PrefillSum], to_int64(fields[PrefillCount])};
   state.prefill_tokens = {fields[PrefillTokensSum], to_int64(fields[PrefillTokensCount])};
   state.queue_seconds = {fields[QueueSum], to_int64(fields[QueueCount])};
+  state.token_seconds = {fields[TokenSum], to_int64(fields[TokenCount])};
   if (fields[ComputedTokens] >= 0) {
     // llama.cpp counts computed tokens apart from cached ones and has no count of requests.
     state.prompt_tokens_total =

@@ -93,17 +93,18 @@ void Exchange::flush_relay(bool whole) {
   if (!head_sent_ && any) send_stream_head();
   std::vector<iovec>& vector = worker_.scratch_pieces();
   vector.clear();
-  const http::ChunkHeader chunk(relay_.pieces_size());
+  // A chunk of nothing would end the body.
+  std::optional<http::ChunkHeader> chunk;
   if (!out_.empty()) vector.push_back(piece(out_));
   if (any) {
-    if (!http10_) vector.push_back(piece(chunk.text()));
+    if (!http10_) vector.push_back(piece(chunk.emplace(relay_.pieces_size()).text()));
     for (const std::string_view bytes : relay_.pieces()) vector.push_back(piece(bytes));
     if (!http10_) vector.push_back(piece(http::kChunkEnd));
   }
   // The attempt was a success: the end of the body rides on the last write.
   if (whole && head_sent_ && !http10_) vector.push_back(piece(http::kLastChunk));
   if (whole && head_sent_) end_sent_ = true;
-  session_.send(vector);
+  if (!vector.empty()) session_.send(vector);
   last_sent_ = worker_.loop().now();
   relay_.clear_pieces();
 }
