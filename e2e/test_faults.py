@@ -162,9 +162,19 @@ class Streams(Case):
         return {k: v - before.get(k, 0) for k, v in after.items() if v != before.get(k, 0)}
 
     def test_a_killed_stream_ends_with_an_error_and_no_done(self):
-        for reset in (False, True):
-            self.fleet.fault(None, cut_after_events=5, reset=reset)
-            self.assertEqual(self.outcome_of(self.broken), {"truncated": 1})
+        self.fleet.fault(None, cut_after_events=5)
+        self.assertEqual(self.outcome_of(self.broken), {"truncated": 1})
+
+    def test_a_reset_stream_ends_with_an_error_and_no_done(self):
+        # A reset may overtake the first events: then it is no stream yet, and no engine answers.
+        self.fleet.fault(None, cut_after_events=5, reset=True)
+        for i in range(6):
+            answer = self.gateway.chat(chat(f"Reset {i}", stream=True, max_tokens=30))
+            self.assertNotIn("[DONE]", answer.text)
+            if answer.status == 200:
+                self.assertIn("error", json.loads(answer.events()[-1]), answer)
+            else:
+                self.assertEqual(answer.status, 502, answer)
 
     def test_an_error_event_is_a_failure_although_done_follows(self):
         self.fleet.fault(None, error_event_after=4)
@@ -274,6 +284,8 @@ class Restart(Case):
         second = self.gateway.chat(chat(text)).json()["usage"]
         self.assertGreater(second["prompt_tokens_details"]["cached_tokens"], 1000)
         self.assertGreater(self.gateway.endpoints()[0]["cached_tokens"], 1000)
+        # A process that is younger than the clock of its metrics is not told from its successor.
+        time.sleep(1.2)
         self.fleet.fault(0, crash=True, for_ms=300)
         wait_for("the index is empty",
                  lambda: self.gateway.endpoints()[0]["cached_tokens"] == 0, 15)
