@@ -31,6 +31,7 @@ void AnswerRelay::begin(const RelayPlan& plan, int status, bool event_stream) {
   usage_ = {};
   timings_ = {};
   held_.clear();
+  shape_head_.clear();
   clear_pieces();
   mode_ = Mode::Hold;
   if (status < 200 || status > 299 || !event_stream) return;
@@ -99,13 +100,48 @@ void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input
   }
 }
 
+// Same head, same tail, and a text between them without quote, escape or control character: then
+// the chunk says what the last one said. Saves reading it.
+bool AnswerRelay::like_the_last(std::string_view data) const {
+  if (shape_head_.empty() || data.size() <= shape_head_.size() + shape_tail_.size()) return false;
+  if (!data.starts_with(shape_head_) || !data.ends_with(shape_tail_)) return false;
+  data.remove_prefix(shape_head_.size());
+  data.remove_suffix(shape_tail_.size());
+  for (const char c : data) {
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) return false;
+  }
+  return true;
+}
+
+void AnswerRelay::remember_shape(std::string_view data, const json::Chunk& chunk) {
+  shape_head_.clear();
+  if (mode_ != Mode::Stream || chunk.contents != 1 || chunk.finishes != 0 || chunk.has_usage ||
+      chunk.error || chunk.done || (chunk.model && !plan_.model.empty()) ||
+      (chunk.null_usage && plan_.drop_usage)) {
+    return;
+  }
+  constexpr std::string_view kContent = "\"content\":\"";
+  const std::size_t at = data.find(kContent);
+  if (at == std::string_view::npos) return;
+  const std::size_t begin = at + kContent.size();
+  const std::size_t end = data.find('"', begin);
+  if (end == begin || data.find('\\', begin) < end) return;
+  shape_head_.assign(data.substr(0, begin));
+  shape_tail_.assign(data.substr(end));
+}
+
 void AnswerRelay::take_data(const http::SseEvent& event, std::string_view input) {
+  if (like_the_last(event.data)) {
+    ++tokens_;
+    return forward(event.bytes, input);
+  }
   const json::Chunk chunk = reader_.read(event.data);
+  remember_shape(event.data, chunk);
   tokens_ += chunk.contents;
   if (chunk.done) {
     end_seen_ = true;
-    // [DONE] after an error would tell clients that the answer is whole.
-    if (error_seen_) return;
+    // [DONE] after an error or half an answer would tell clients that it is whole.
+    if (error_seen_ || !all_ended()) return;
   }
   if (chunk.error) {
     error_seen_ = true;
@@ -163,15 +199,22 @@ AttemptResult AnswerRelay::end(bool whole) {
   return AttemptResult::Truncated;
 }
 
+// A finish reason for every choice, or the API's own end. The end of chat and completions, [DONE],
+// is sent by engines that have just failed as well; it counts only where finish reasons are not to
+// be expected.
+bool AnswerRelay::all_ended() const {
+  if (reader_.finished() >= plan_.choices) return true;
+  const bool own_end = plan_.api == model::Api::Messages || plan_.api == model::Api::Responses;
+  return end_seen_ && (own_end || (plan_.done_suffices && tokens_ > 0));
+}
+
 AttemptResult AnswerRelay::end_stream(bool whole) {
   scanner_.finish();
   while (const auto event = scanner_.next()) take_event(*event, {});
   usage_ = reader_.usage();
   timings_ = reader_.timings();
   if (error_seen_) return AttemptResult::StreamError;
-  // A finish reason for every choice, or the API's own end. [DONE] alone proves nothing where an
-  // error came before it; that was judged above.
-  const bool finished = reader_.finished() >= plan_.choices || (end_seen_ && tokens_ > 0);
+  const bool finished = all_ended();
   // All choices have ended: that the connection broke afterwards takes nothing from the answer.
   if (!finished || (!whole && !end_seen_)) return AttemptResult::Truncated;
   return assembler_failed_ ? AttemptResult::Truncated : AttemptResult::Ok;

@@ -24,6 +24,7 @@ struct RelayPlan {
   int choices = 1;                 // answers that must each come to an end
   bool client_streams = false;
   bool assemble = false;           // we asked for a stream that the client did not
+  bool done_suffices = false;      // [DONE] ends an answer even without finish reasons
   bool drop_usage = false;         // we asked for usage that the client did not
   std::string model;               // name to show in answers; empty: as the engine wrote it
   std::size_t event_max = 256 << 10;
@@ -72,6 +73,9 @@ class AnswerRelay {
   void feed_events(std::string_view data);
   void take_event(const http::SseEvent& event, std::string_view input);
   void take_data(const http::SseEvent& event, std::string_view input);
+  bool all_ended() const;
+  bool like_the_last(std::string_view data) const;
+  void remember_shape(std::string_view data, const json::Chunk& chunk);
   void forward(std::string_view bytes, std::string_view input);
   void forward_edited(const http::SseEvent& event, const json::Chunk& chunk);
   model::AttemptResult end_stream(bool whole);
@@ -93,6 +97,10 @@ class AnswerRelay {
   model::Usage usage_;
   model::EngineTimings timings_;
   std::string held_;
+  // What stands before and behind the text of a chunk that carried one piece of content and
+  // nothing else. The next token's chunk mostly differs in the text alone.
+  std::string shape_head_;
+  std::string shape_tail_;
   std::vector<std::string_view> pieces_;
   std::size_t pieces_size_ = 0;
   std::deque<std::string> own_;    // bytes of pieces that are not in the input

