@@ -9,6 +9,11 @@ if(SIGNALBOX_TESTS)
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/tidy.py ${CMAKE_SOURCE_DIR})
   set_tests_properties(house.layers house.tidy PROPERTIES LABELS house TIMEOUT 60)
 
+  # The pages of docs/reference that a running program tells.
+  add_test(NAME house.reference COMMAND ${Python3_EXECUTABLE}
+           ${CMAKE_SOURCE_DIR}/scripts/reference.py $<TARGET_FILE:signalbox> --check)
+  set_tests_properties(house.reference PROPERTIES LABELS house TIMEOUT 120)
+
   # End to end: one test per e2e/test_SUITE.py. Sanitized programs get more time.
   file(GLOB suites CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/e2e/test_*.py)
   if(SIGNALBOX_SANITIZE)
