@@ -199,13 +199,10 @@ AttemptResult AnswerRelay::end(bool whole) {
   return AttemptResult::Truncated;
 }
 
-// A finish reason for every choice, or the API's own end. The end of chat and completions, [DONE],
-// is sent by engines that have just failed as well; it counts only where finish reasons are not to
-// be expected.
+// A finish reason for every choice, or the API's own end behind some content. An engine that has
+// just failed may send that end too, but never without its error before it.
 bool AnswerRelay::all_ended() const {
-  if (reader_.finished() >= plan_.choices) return true;
-  const bool own_end = plan_.api == model::Api::Messages || plan_.api == model::Api::Responses;
-  return end_seen_ && (own_end || (plan_.done_suffices && tokens_ > 0));
+  return reader_.finished() >= plan_.choices || (end_seen_ && tokens_ > 0);
 }
 
 AttemptResult AnswerRelay::end_stream(bool whole) {

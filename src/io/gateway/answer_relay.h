@@ -24,7 +24,6 @@ struct RelayPlan {
   int choices = 1;                 // answers that must each come to an end
   bool client_streams = false;
   bool assemble = false;           // we asked for a stream that the client did not
-  bool done_suffices = false;      // [DONE] ends an answer even without finish reasons
   bool drop_usage = false;         // we asked for usage that the client did not
   std::string model;               // name to show in answers; empty: as the engine wrote it
   std::size_t event_max = 256 << 10;

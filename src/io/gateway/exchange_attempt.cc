@@ -83,8 +83,6 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
   plan_.choices = std::max(1, scan_.n);
   if (api_ == model::Api::Completions) plan_.choices *= std::max(1, scan_.inputs);
   plan_.client_streams = scan_.stream;
-  // The engines we know send a finish reason for every choice.
-  plan_.done_suffices = endpoint.kind == model::EngineKind::OpenAi;
   plan_.event_max = static_cast<std::size_t>(published_->http_limits.sse_tail_bytes_max.value);
   plan_.held_max = published_->answer_held;
   // llama.cpp names its own alias whatever it was asked for; clients read the name they sent.
