@@ -216,16 +216,25 @@ class Streams(Case):
         self.assertEqual(json.loads(answer.events()[-1])["type"], "error", answer)
         self.assertIn("event: error", answer.text)
 
-    def test_a_stream_without_finish_reason_is_not_whole(self):
-        fake = FakeEngine(chunked([event("A"), event("B"), DONE]))
-        gateway = Gateway(config=configuration([fake.url], pool={"engine": "openai"}),
-                          name="unfinished")
+    def test_a_stream_without_any_end_is_not_whole(self):
+        # [DONE] behind content is an end of its own; nothing at all, or [DONE] alone, is none.
+        fake = FakeEngine(close=True)
+        gateway = Gateway(config=configuration(
+            [fake.url], pool={"engine": "openai"},
+            gateway={"recovery": {"failures_in_a_row": 100}}), name="endless")
         try:
+            fake.reply = chunked([event("A"), event("B"), DONE])
+            self.assertEqual(gateway.chat(chat(stream=True)).events()[-1], "[DONE]")
+            fake.reply = chunked([event("A"), event("B")])
             answer = gateway.chat(chat(stream=True))
             self.assertEqual(answer.status, 200)
             self.assertIn("error", json.loads(answer.events()[-1]), answer)
+            fake.reply = chunked([DONE])
+            answer = gateway.chat(chat(stream=True))
+            self.assertNotIn("[DONE]", answer.text)
             gateway.settle()
-            self.assertEqual(gateway.outcomes(), {"truncated": 1})
+            outcomes = gateway.outcomes()
+            self.assertEqual((outcomes["completed"], outcomes["truncated"]), (1, 1), outcomes)
         finally:
             gateway.stop()
             fake.stop()
@@ -404,7 +413,7 @@ class SlowClients(Case):
         rest = connection.buffer
         while b"[DONE]" not in rest[-200:]:
             data = connection.socket.recv(1 << 20)
-            self.assertTrue(data, "the stream broke")
+            self.assertTrue(data, f"the stream broke: {rest[-300:]}")
             rest = (rest + data) if len(rest) < 4096 else rest[-4096:] + data
         connection.close()
 

@@ -5,6 +5,7 @@ A refused request is answered 400 (or its more exact relative), the connection c
 of it reaches an engine. An engine that answers like this is broken: the client gets a 502 of ours.
 """
 import json
+import socket
 import time
 
 from client import Closed, request_bytes
@@ -380,6 +381,28 @@ class Responses(Case):
         self.assertIsNone(answer["access-control-allow-origin"])
         self.assertEqual(answer["x-engine"], "kept")
         self.assertEqual(answer.all("set-cookie"), ["a=1", "b=2"])
+
+    def test_a_half_closed_kept_connection_is_not_used(self):
+        # llama.cpp promises keep-alive, ends its side with the last bytes, and reads no more.
+        self.fake.close_after = False
+        held = []
+
+        def half(connection, request):
+            connection.sendall(chunked([event("A"), event(None, "stop")], end=False))
+            time.sleep(0.01)
+            connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(DONE), DONE))
+            connection.shutdown(socket.SHUT_WR)
+            held.append(connection.dup())
+            return b""
+        self.fake.reply = half
+        try:
+            for i in range(20):
+                answer = self.gateway.chat(chat(f"{i}", stream=True), timeout=10)
+                self.assertEqual(answer.events()[-1], "[DONE]")
+        finally:
+            self.fake.close_after = True
+            for connection in held:
+                connection.close()
 
     def test_a_kept_connection_that_the_engine_closed_costs_no_failure(self):
         self.fake.close_after = False
