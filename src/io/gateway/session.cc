@@ -44,17 +44,15 @@ void Session::on_ready(std::uint32_t events) {
   if (phase_ == Phase::Closed) return;
   if ((events & EPOLLOUT) && !out_.empty()) flush();
   if (phase_ == Phase::Closed) return;
-  if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
-    if (phase_ == Phase::Exchange || phase_ == Phase::Flush) {
-      // Bytes wait in the socket until this request is done; only the end matters now.
-      unread_ = true;
-      if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
-        exchange_.client_gone();
-        close();
-      }
-      return;
-    }
-    read_ready();
+  const bool busy = phase_ == Phase::Exchange || phase_ == Phase::Flush;
+  if (busy && (events & EPOLLIN)) unread_ = true;  // waits in the socket until this request is done
+  if (!busy && (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))) read_ready();
+  // The end may come in one event with the request itself. A client that closes and one that only
+  // ends its sending look alike; both have left.
+  const bool answering = phase_ == Phase::Exchange || phase_ == Phase::Flush;
+  if (answering && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
+    exchange_.client_gone();
+    close();
   }
 }
 

@@ -67,6 +67,8 @@ void Upstream::start(Exchange& exchange, std::vector<iovec> pieces, http::Answer
 
 void Upstream::on_ready(std::uint32_t events) {
   if (state_ == State::Closed) return;
+  // The end may come in one event with the last bytes of an answer; that edge comes only once.
+  if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ended_ = true;
   if (state_ == State::Idle) {
     // Nothing was asked: the engine closed, or broke the protocol. Either way it is of no use.
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) pool_.drop(*this);
@@ -189,7 +191,7 @@ bool Upstream::take_body(std::string_view bytes) {
     }
   }
   // Bytes behind the answer were not asked for: the connection cannot be trusted any more.
-  finish(keep_alive_ && bytes.empty() && sent());
+  finish(keep_alive_ && !ended_ && bytes.empty() && sent());
   return false;
 }
 

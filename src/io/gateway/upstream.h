@@ -96,6 +96,7 @@ class Upstream final : public net::Watcher {
   bool in_body_ = false;
   bool keep_alive_ = false;
   bool answered_ = false;
+  bool ended_ = false;     // the engine sends nothing after what the socket holds
   bool paused_ = false;
   bool readable_ = false;  // an edge came while paused
   int exchanges_ = 0;
