@@ -26,9 +26,11 @@ AdminAnswer refusal(int status, std::string_view message) {
   return {status, "application/json", json::openai_error(message, "admin_error")};
 }
 
-// A numeric address with or without a port: no name that a browser could be tricked with.
+// A numeric address with or without a port: no name that a browser could be tricked with. Parsed,
+// since `face.cafe` is a name.
 bool numeric(std::string_view host) {
-  return host.find_first_not_of("0123456789.:[]abcdefABCDEF") == std::string_view::npos;
+  return net::Address::parse(host).has_value() ||
+         net::Address::parse(std::string(host) + ":0").has_value();
 }
 
 }  // namespace
@@ -58,14 +60,15 @@ class AdminServer::Connection final : public net::Watcher {
 
   void on_ready(std::uint32_t events) override {
     if (!out_.empty() && (events & EPOLLOUT)) flush();
-    if (!stream_) return;
     while (stream_ && out_.empty()) {
+      // What came while an answer had to wait is taken before more is read.
+      while (stream_ && out_.empty() && take()) {
+      }
+      if (!stream_ || !out_.empty()) return;
       const net::IoResult got = stream_.read(in_.prepare(4096), 4096);
       if (got.status == Status::WouldBlock) return;
       if (got.status != Status::Ok) return close();
       in_.commit(got.bytes);
-      while (stream_ && out_.empty() && take()) {
-      }
     }
   }
 

@@ -44,13 +44,14 @@ void Session::on_ready(std::uint32_t events) {
   if (phase_ == Phase::Closed) return;
   if ((events & EPOLLOUT) && !out_.empty()) flush();
   if (phase_ == Phase::Closed) return;
+  if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ended_ = true;
   const bool busy = phase_ == Phase::Exchange || phase_ == Phase::Flush;
   if (busy && (events & EPOLLIN)) unread_ = true;  // waits in the socket until this request is done
   if (!busy && (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))) read_ready();
   // The end may come in one event with the request itself. A client that closes and one that only
   // ends its sending look alike; both have left.
   const bool answering = phase_ == Phase::Exchange || phase_ == Phase::Flush;
-  if (answering && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
+  if (answering && ended_) {
     exchange_.client_gone();
     close();
   }
@@ -81,7 +82,7 @@ void Session::read_ready() {
     advance();
     // A short read of a plain connection took all there was; the next edge brings more.
     unread_ = got.bytes == wanted || stream_.tls();
-    if (!unread_) return;
+    if (!unread_ && !ended_) return;
   }
 }
 

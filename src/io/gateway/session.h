@@ -90,6 +90,7 @@ class Session final : public net::Watcher {
   bool closing_ = false;          // no request after this one
   bool continue_sent_ = false;
   bool unread_ = false;           // the socket may hold bytes whose edge has passed
+  bool ended_ = false;            // the client sends nothing after what the socket holds
   std::size_t lingered_ = 0;
   std::uint64_t bytes_sent_ = 0;
   net::Timer timer_;

@@ -25,7 +25,8 @@ void RequestNames::remember(const std::string& name, model::RequestId id) {
 }
 
 std::optional<model::RequestId> RequestNames::find(std::string_view name) const {
-  if (name.size() == 29 && name.starts_with("req-") && name[12] == '-') {
+  // A name that another process gave, or this one before it restarted, may have been brought to us.
+  if (name.size() == 29 && name.substr(0, 13) == this->name({}).substr(0, 13)) {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(name.data() + 13, name.data() + 29, value, 16);
     if (error == std::errc() && end == name.data() + 29) return model::RequestId(value);
