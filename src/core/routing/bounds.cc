@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lower bounds of the eight children of a block: the formula of the score on their minima.
+// Lower bounds of the eight columns of a node: the formula of the score on their minima.
 #include <algorithm>
 #include <bit>
 
@@ -16,17 +16,17 @@ Share<Lanes> spread(const Share<float>& s) {
 }  // namespace
 
 // Writes the children that are worthwhile; returns how many.
-std::size_t Search::expand(std::uint32_t tree_number, int level, std::uint32_t number,
-                           Children& children) {
+std::size_t Search::expand(std::uint32_t tree_number, std::uint32_t number, Children& children) {
   const State::Tree& tree = state_.trees_[tree_number];
-  const Index::Block& block = tree.index->block(level, number);
-  const std::uint8_t* marks = marked_ > 0 ? tree.index->marks(level, number) : nullptr;
+  const Index::Node& node = tree.index->node(number);
+  const int level = tree.index->level(number);
+  const std::uint8_t* marks = marked_ > 0 ? tree.index->marks(number) : nullptr;
   ++decision_.bounded;
   std::size_t count = 0;
   const Lanes zero{};
   Share<Lanes> s = spread(state_.levels_[first_level_].hope);
   for (std::uint32_t half = 0; half < 2; ++half) {
-    const auto row = [&block, half](int coordinate) { return block.row[coordinate][half]; };
+    const auto row = [&node, half](int coordinate) { return node.row[coordinate][half]; };
     for (std::uint32_t i = 0; marks != nullptr && i < 4; ++i) {
       const Share<float>& hope = state_.levels_[hoped_level(marks[half * 4 + i])].hope;
       s.fresh[i] = hope.fresh;
@@ -35,7 +35,7 @@ std::size_t Search::expand(std::uint32_t tree_number, int level, std::uint32_t n
     }
     Place<Lanes> p;
     p.wait = at_least(row(kWaitRest),
-                      __builtin_convertvector(block.drain[half] - now_seconds_, Lanes));
+                      __builtin_convertvector(node.drain[half] - now_seconds_, Lanes));
     p.reach = row(kReach);
     p.b = row(kPrefillB);
     p.c = row(kPrefillC);
@@ -58,8 +58,9 @@ std::size_t Search::expand(std::uint32_t tree_number, int level, std::uint32_t n
     if ((near[0] | near[1] | near[2] | near[3]) == 0) continue;
     for (std::uint32_t i = 0; i < 4; ++i) {
       if (near[i] == 0 || !worthwhile(parts.violation[i], parts.total[i])) continue;
-      children[count++] = entry(tree_number, level, number * Index::kFan + half * 4 + i,
-                                parts.violation[i], parts.total[i]);
+      const std::uint32_t lane = half * 4 + i;
+      const std::uint32_t below = level == 0 ? number * Index::kFan + lane : node.child[lane];
+      children[count++] = entry(tree_number, level, below, parts.violation[i], parts.total[i]);
     }
   }
   return count;

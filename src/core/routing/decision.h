@@ -50,7 +50,7 @@ struct Decision {
   std::uint8_t near_ties = 0;     // leading candidates within the tie band
   model::EndpointId endpoint;     // 0 unless Place
   std::uint32_t evaluated = 0;    // places scored exactly
-  std::uint32_t bounded = 0;      // groups of eight bounded from below
+  std::uint32_t bounded = 0;      // nodes of eight bounded from below
   Ask ask;
   std::array<Refusals, kReasons> refusals{};
   // The best places, best first; entries from `count` on are meaningless.

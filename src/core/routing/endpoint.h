@@ -63,7 +63,6 @@ struct Seat {
   model::EndpointId id;  // 0: free
   EndpointFacts facts;
   std::uint32_t bucket = 0;
-  std::uint32_t position = 0;  // in its bucket's index, while it is in one
   Standing standing = Standing::Draining;
   Availability availability = Availability::Open;
   bool engine_asleep = false;

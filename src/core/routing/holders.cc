@@ -64,19 +64,17 @@ bool Search::mark_next_level() {
   disappointed_ = 0;
   if (marked_ == kMarksMax || first_level_ + marked_ >= levels_) return false;
   if (marked_ == 0) {
+    // Marks left in other indices are cleared when it is their turn.
     for (const State::Tree& tree : state_.trees_) tree.index->clear_marks();
   }
   const auto bit = static_cast<std::uint8_t>(1u << marked_);
   for (const model::EndpointId id : query_.match->levels[first_level_ + marked_].holders) {
-    const Seat* seat = state_.find(id);
-    if (seat == nullptr) continue;
-    State::Bucket& bucket = *state_.buckets_[seat->bucket];
-    Index* index = state_.index_of(bucket, seat->standing);
-    if (index == (side_ == Side::Open ? &bucket.open : &bucket.ejected)) {
-      index->mark(seat->position, bit);
-    }
+    if (id.value() >= state_.seat_of_.size()) continue;
+    const std::uint32_t seat = state_.seat_of_[id.value()];
+    if (seat == InFlight::kNone) continue;
+    const State::Spot& spot = state_.spots_[seat];
+    if (spot.index != nullptr) spot.index->mark(spot.position, bit);
   }
-  for (const State::Tree& tree : state_.trees_) tree.index->spread_marks();
   ++marked_;
   return true;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks, minima and marks. The order of places is renewed in reorder.cc.
+// The B+-tree: nodes split when full and merge when two or fewer columns are left.
 #include "core/routing/index.h"
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -11,12 +13,29 @@ namespace signalbox::routing {
 namespace {
 
 constexpr float kFar = std::numeric_limits<float>::infinity();
+constexpr std::uint32_t kSparse = 2;     // a node with so few columns looks for a partner
+constexpr std::uint32_t kMergedMax = 6;  // leaves room, so that it is not split at once
 
-Index::Block empty_block() {
-  Index::Block block;
-  for (auto& row : block.row) row[0] = row[1] = Lanes{kFar, kFar, kFar, kFar};
-  for (Drains& half : block.drain) half = Drains{kFar, kFar, kFar, kFar};
-  return block;
+constexpr int kSecondBits = 51;
+constexpr std::uint64_t kSecondMask = (std::uint64_t{1} << kSecondBits) - 1;
+constexpr std::uint64_t kQueueBit = std::uint64_t{1} << 63;
+
+// Whether there is a queue, requests in flight, then drain time in microseconds or the step time.
+std::uint64_t order_key(const Point& p) {
+  if (!std::isfinite(p.at[kWaitRest])) return ~std::uint64_t{0};
+  const auto in_flight = static_cast<std::uint64_t>(std::clamp(p.at[kInFlight], 0.0f, 4095.0f));
+  const bool queue = p.at[kWaitRest] > 0 || p.drain > kNoQueue;
+  const auto second = queue ? static_cast<std::uint64_t>(std::clamp(p.drain, 0.0, 2e9) * 1e6)
+                            : std::bit_cast<std::uint32_t>(p.at[kStepNext]);
+  return (queue ? kQueueBit : 0) | in_flight << kSecondBits | (second & kSecondMask);
+}
+
+// Whether a place with key `now` may stay where `old` put it: about a hundredth of the step time,
+// or a millisecond of drain time.
+bool near_enough(std::uint64_t old, std::uint64_t now) {
+  if (old >> kSecondBits != now >> kSecondBits) return false;
+  const std::uint64_t distance = old < now ? now - old : old - now;
+  return distance <= ((old & kQueueBit) != 0 ? 1'000u : 100'000u);
 }
 
 }  // namespace
@@ -28,152 +47,291 @@ Point closed_point() {
   return point;
 }
 
-std::uint32_t Index::insert(std::uint32_t owner, const Point& point) {
-  const std::uint32_t position = size();
-  owners_.push_back(owner);
-  fit_levels();
-  write(position, point);
-  refit(position / kFan);
-  ranges_.clear();
-  return position;
+void Index::insert(std::uint32_t owner, const Point& point, const Moved& moved) {
+  if (root_ == kNone) root_ = new_node(0);
+  const std::uint64_t key = order_key(point);
+  std::uint32_t leaf = leaf_for(key);
+  if (links_[leaf].count == kFan) leaf = split(leaf, key, moved);
+  append(leaf, {key, owner, point}, moved);
+  refit(leaf);
+  ++size_;
 }
 
-std::uint32_t Index::remove(std::uint32_t position) {
-  CHECK(position < size());
-  const std::uint32_t last = size() - 1;
-  const std::uint32_t moved = position == last ? kNone : owners_[last];
-  if (moved != kNone) {
-    owners_[position] = moved;
-    write(position, point(last));
-    refit(position / kFan);
-  }
-  write(last, closed_point());
-  refit(last / kFan);
-  owners_.pop_back();
-  fit_levels();
-  ranges_.clear();
-  return moved;
+void Index::remove(std::uint32_t position, const Moved& moved) {
+  CHECK(position / kFan < nodes_.size());
+  erase(position / kFan, position % kFan, moved);
+  --size_;
 }
 
-void Index::update(std::uint32_t position, const Point& point) {
-  const Block& block = levels_[0][position / kFan];
+void Index::update(std::uint32_t position, const Point& point, const Moved& moved) {
+  const std::uint32_t leaf = position / kFan;
   const std::uint32_t lane = position % kFan;
-  bool same = block.drain[lane / 4][lane % 4] <= point.drain &&
-              point.drain <= block.drain[lane / 4][lane % 4] + 1e-3;
+  const std::uint64_t key = order_key(point);
+  if (!near_enough(links_[leaf].key[lane], key)) {
+    const std::uint32_t who = owner(position);
+    remove(position, moved);
+    insert(who, point, moved);
+    return;
+  }
+  const Node& node = nodes_[leaf];
+  const double drain = node.drain[lane / 4][lane % 4];
+  bool same = drain <= point.drain && point.drain <= drain + 1e-3;
   for (int r = 0; r < kCoordinates && same; ++r) {
-    const float old = block.row[r][lane / 4][lane % 4];
+    const float old = node.row[r][lane / 4][lane % 4];
     const float now = point.at[static_cast<std::size_t>(r)];
     same = old <= now && now <= old + 0.01f * (old < 0 ? -old : old);
   }
-  ++credit_;
   if (same) return;
-  write(position, point);
-  refit(position / kFan);
+  write(leaf, lane, point);
+  refit(leaf);
 }
 
 void Index::scale_arrivals(float factor) {
   const Lanes far{kFar, kFar, kFar, kFar};
-  for (auto& level : levels_) {
-    for (Block& block : level) {
-      for (Lanes& half : block.row[kArrivals]) half = (half < far) ? half * factor : half;
-    }
+  for (Node& node : nodes_) {
+    for (Lanes& half : node.row[kArrivals]) half = (half < far) ? half * factor : half;
   }
-}
-
-Point Index::point(std::uint32_t position) const {
-  const Block& block = levels_[0][position / kFan];
-  const std::uint32_t lane = position % kFan;
-  Point point;
-  for (int r = 0; r < kCoordinates; ++r) {
-    point.at[static_cast<std::size_t>(r)] = block.row[r][lane / 4][lane % 4];
-  }
-  point.drain = block.drain[lane / 4][lane % 4];
-  return point;
-}
-
-void Index::write(std::uint32_t position, const Point& point) {
-  Block& block = levels_[0][position / kFan];
-  const std::uint32_t lane = position % kFan;
-  for (int r = 0; r < kCoordinates; ++r) {
-    block.row[r][lane / 4][lane % 4] = point.at[static_cast<std::size_t>(r)];
-  }
-  block.drain[lane / 4][lane % 4] = point.drain;
-}
-
-// Brings the parents of leaf block `number` up to date; stops where nothing changes.
-void Index::refit(std::uint32_t number) {
-  for (int level = 0; level + 1 < levels(); ++level, number /= kFan) {
-    if (!refit_block(level, number)) return;
-  }
-}
-
-void Index::refit_range(Range range) {
-  std::uint32_t low = range.low / kFan;
-  std::uint32_t high = (range.high - 1) / kFan;
-  for (int level = 0; level + 1 < levels(); ++level, low /= kFan, high /= kFan) {
-    for (std::uint32_t number = low; number <= high; ++number) refit_block(level, number);
-  }
-}
-
-// Writes the minima of one block into its parent; false if they were there already.
-bool Index::refit_block(int level, std::uint32_t number) {
-  const Block& block = levels_[static_cast<std::size_t>(level)][number];
-  Block& parent = levels_[static_cast<std::size_t>(level) + 1][number / kFan];
-  const std::uint32_t lane = number % kFan;
-  bool changed = false;
-  for (int r = 0; r < kCoordinates; ++r) {
-    const Lanes m = at_most(block.row[r][0], block.row[r][1]);
-    const float least = std::min(std::min(m[0], m[1]), std::min(m[2], m[3]));
-    changed |= parent.row[r][lane / 4][lane % 4] != least;
-    parent.row[r][lane / 4][lane % 4] = least;
-  }
-  double drain = block.drain[0][0];
-  for (std::uint32_t i = 1; i < kFan; ++i) drain = std::min(drain, block.drain[i / 4][i % 4]);
-  changed |= parent.drain[lane / 4][lane % 4] != drain;
-  parent.drain[lane / 4][lane % 4] = drain;
-  return changed;
-}
-
-// Gives every level its number of blocks; new levels are computed, spare lanes are closed.
-void Index::fit_levels() {
-  std::size_t blocks = (owners_.size() + kFan - 1) / kFan;
-  std::size_t level = 0;
-  while (blocks > 0) {
-    if (levels_.size() <= level) {
-      levels_.emplace_back();
-      marks_.emplace_back();
-    }
-    std::vector<Block>& here = levels_[level];
-    const bool fresh = here.empty();
-    here.resize(blocks, empty_block());
-    marks_[level].resize(blocks * kFan);
-    if (fresh && level > 0) {
-      const auto below = static_cast<std::uint32_t>(levels_[level - 1].size());
-      for (std::uint32_t n = 0; n < below; ++n) refit_block(static_cast<int>(level) - 1, n);
-    }
-    ++level;
-    if (blocks == 1) break;
-    blocks = (blocks + kFan - 1) / kFan;
-  }
-  levels_.resize(level);
-  marks_.resize(level);
 }
 
 void Index::clear_marks() {
-  for (auto& level : marks_) std::ranges::fill(level, std::uint8_t{0});
+  for (auto& marks : marks_) marks = {};
 }
 
-void Index::spread_marks() {
-  for (std::size_t level = 0; level + 1 < levels_.size(); ++level) {
-    for (std::size_t n = 0; n < levels_[level].size(); ++n) {
-      std::uint64_t eight = 0;
-      std::memcpy(&eight, &marks_[level][n * kFan], sizeof eight);
-      eight |= eight >> 32;
-      eight |= eight >> 16;
-      eight |= eight >> 8;
-      marks_[level + 1][n] = static_cast<std::uint8_t>(eight & 0xFF);
+void Index::mark(std::uint32_t position, std::uint8_t bit) {
+  std::uint32_t node = position / kFan;
+  std::uint32_t lane = position % kFan;
+  while ((marks_[node][lane] & bit) == 0) {
+    marks_[node][lane] |= bit;
+    if (links_[node].parent == kNone) return;
+    lane = links_[node].lane;
+    node = links_[node].parent;
+  }
+}
+
+std::uint32_t Index::new_node(std::uint8_t level) {
+  std::uint32_t number = static_cast<std::uint32_t>(nodes_.size());
+  if (free_.empty()) {
+    nodes_.emplace_back();
+    links_.emplace_back();
+    marks_.emplace_back();
+  } else {
+    number = free_.back();
+    free_.pop_back();
+    links_[number] = Links{};
+  }
+  links_[number].level = level;
+  for (std::uint32_t lane = 0; lane < kFan; ++lane) write(number, lane, closed_point());
+  return number;
+}
+
+void Index::free_node(std::uint32_t node) { free_.push_back(node); }
+
+// The leaf whose keys begin last before `key`.
+std::uint32_t Index::leaf_for(std::uint64_t key) const {
+  std::uint32_t node = root_;
+  while (links_[node].level > 0) {
+    const Links& links = links_[node];
+    std::uint32_t before = kNone;  // greatest key <= `key`
+    std::uint32_t least = 0;
+    for (std::uint32_t i = 0; i < links.count; ++i) {
+      if (links.key[i] < links.key[least]) least = i;
+      if (links.key[i] <= key && (before == kNone || links.key[i] > links.key[before])) before = i;
+    }
+    node = nodes_[node].child[before == kNone ? least : before];
+  }
+  return node;
+}
+
+Point Index::point(std::uint32_t number, std::uint32_t lane) const {
+  const Node& node = nodes_[number];
+  Point point;
+  for (int r = 0; r < kCoordinates; ++r) {
+    point.at[static_cast<std::size_t>(r)] = node.row[r][lane / 4][lane % 4];
+  }
+  point.drain = node.drain[lane / 4][lane % 4];
+  return point;
+}
+
+Index::Column Index::column(std::uint32_t node, std::uint32_t lane) const {
+  return {links_[node].key[lane], nodes_[node].child[lane], point(node, lane)};
+}
+
+Point Index::minima(std::uint32_t number) const {
+  const Node& node = nodes_[number];
+  Point least;
+  for (int r = 0; r < kCoordinates; ++r) {
+    const Lanes m = at_most(node.row[r][0], node.row[r][1]);
+    least.at[static_cast<std::size_t>(r)] = std::min(std::min(m[0], m[1]), std::min(m[2], m[3]));
+  }
+  least.drain = node.drain[0][0];
+  for (std::uint32_t i = 1; i < kFan; ++i) {
+    least.drain = std::min(least.drain, static_cast<double>(node.drain[i / 4][i % 4]));
+  }
+  return least;
+}
+
+std::uint64_t Index::least_key(std::uint32_t node) const {
+  const Links& links = links_[node];
+  return *std::min_element(links.key.begin(), links.key.begin() + links.count);
+}
+
+void Index::write(std::uint32_t number, std::uint32_t lane, const Point& point) {
+  Node& node = nodes_[number];
+  for (int r = 0; r < kCoordinates; ++r) {
+    node.row[r][lane / 4][lane % 4] = point.at[static_cast<std::size_t>(r)];
+  }
+  node.drain[lane / 4][lane % 4] = point.drain;
+}
+
+// Adds a column to a node with room; the ancestors' minima are the caller's business.
+void Index::append(std::uint32_t node, const Column& column, const Moved& moved) {
+  Links& links = links_[node];
+  const std::uint32_t lane = links.count++;
+  links.key[lane] = column.key;
+  nodes_[node].child[lane] = column.child;
+  write(node, lane, column.point);
+  if (links.level == 0) {
+    moved(column.child, node * kFan + lane);
+  } else {
+    links_[column.child].parent = node;
+    links_[column.child].lane = static_cast<std::uint8_t>(lane);
+  }
+  // Keys only ever sink on the way up; they are separators, not exact minima.
+  for (std::uint32_t n = node; links_[n].parent != kNone; n = links_[n].parent) {
+    std::uint64_t& separator = links_[links_[n].parent].key[links_[n].lane];
+    if (separator <= column.key) break;
+    separator = column.key;
+  }
+}
+
+// Takes a column out, and with it nodes that become empty; sparse nodes look for a partner.
+void Index::erase(std::uint32_t node, std::uint32_t lane, const Moved& moved) {
+  Links& links = links_[node];
+  const std::uint32_t last = --links.count;
+  if (lane != last) {
+    links.key[lane] = links.key[last];
+    const std::uint32_t child = nodes_[node].child[last];
+    nodes_[node].child[lane] = child;
+    write(node, lane, point(node, last));
+    if (links.level == 0) {
+      moved(child, node * kFan + lane);
+    } else {
+      links_[child].lane = static_cast<std::uint8_t>(lane);
     }
   }
+  write(node, last, closed_point());
+  if (links.count == 0 && node == root_) {
+    free_node(node);
+    root_ = kNone;
+  } else if (links.count == 0) {
+    const std::uint32_t parent = links.parent;
+    const std::uint32_t in_parent = links.lane;
+    free_node(node);
+    erase(parent, in_parent, moved);
+  } else if (node == root_) {
+    while (links_[root_].level > 0 && links_[root_].count == 1) {
+      const std::uint32_t only = nodes_[root_].child[0];
+      free_node(root_);
+      links_[only].parent = kNone;
+      root_ = only;
+    }
+  } else {
+    refit(node);
+    if (links_[node].count <= kSparse) merge(node, moved);
+  }
+}
+
+// Halves a full node by key; returns the half that takes `key`.
+std::uint32_t Index::split(std::uint32_t node, std::uint64_t key, const Moved& moved) {
+  if (node == root_) {
+    root_ = new_node(static_cast<std::uint8_t>(links_[node].level + 1));
+    append(root_, {least_key(node), node, minima(node)}, moved);
+  }
+  const std::uint32_t other = new_node(links_[node].level);
+  std::array<Column, kFan> columns;
+  for (std::uint32_t i = 0; i < kFan; ++i) columns[i] = column(node, i);
+  std::ranges::stable_sort(columns, {}, &Column::key);
+  links_[node].count = 0;
+  for (std::uint32_t i = 0; i < kFan; ++i) {
+    append(i < kFan / 2 ? node : other, columns[i], moved);
+  }
+  for (std::uint32_t i = kFan / 2; i < kFan; ++i) write(node, i, closed_point());
+  std::uint32_t parent = links_[node].parent;
+  if (links_[parent].count == kFan) {
+    split(parent, columns[kFan / 2].key, moved);
+    parent = links_[node].parent;
+    // Either half has room; beside its twin the new node is in order.
+  }
+  append(parent, {columns[kFan / 2].key, other, minima(other)}, moved);
+  refit(node);
+  refit(other);
+  return key < columns[kFan / 2].key ? node : other;
+}
+
+// Moves all columns of a sparse node to the neighbour that is next in order, if it has room.
+bool Index::merge(std::uint32_t node, const Moved& moved) {
+  const std::uint32_t parent = links_[node].parent;
+  const Links& around = links_[parent];
+  const std::uint64_t key = around.key[links_[node].lane];
+  std::uint32_t partner = kNone;
+  std::uint64_t nearest = ~std::uint64_t{0};
+  for (std::uint32_t i = 0; i < around.count; ++i) {
+    const std::uint32_t candidate = nodes_[parent].child[i];
+    if (candidate == node || links_[candidate].count + links_[node].count > kMergedMax) continue;
+    const std::uint64_t distance =
+        around.key[i] < key ? key - around.key[i] : around.key[i] - key;
+    if (distance <= nearest) {
+      nearest = distance;
+      partner = candidate;
+    }
+  }
+  if (partner == kNone) return false;
+  for (std::uint32_t i = 0; i < links_[node].count; ++i) append(partner, column(node, i), moved);
+  refit(partner);
+  const std::uint32_t lane = links_[node].lane;
+  free_node(node);
+  erase(parent, lane, moved);
+  return true;
+}
+
+// Brings the ancestors' minima up to date; stops where nothing changes.
+void Index::refit(std::uint32_t number) {
+  for (; links_[number].parent != kNone; number = links_[number].parent) {
+    const Point least = minima(number);
+    const std::uint32_t lane = links_[number].lane;
+    Node& parent = nodes_[links_[number].parent];
+    bool changed = parent.drain[lane / 4][lane % 4] != least.drain;
+    for (int r = 0; r < kCoordinates; ++r) {
+      changed |= parent.row[r][lane / 4][lane % 4] != least.at[static_cast<std::size_t>(r)];
+    }
+    if (!changed) return;
+    write(links_[number].parent, lane, least);
+  }
+}
+
+bool Index::valid() const {
+  if (root_ == kNone) return size_ == 0;
+  std::uint32_t places = 0;
+  std::vector<std::uint32_t> todo{root_};
+  while (!todo.empty()) {
+    const std::uint32_t number = todo.back();
+    todo.pop_back();
+    const Links& links = links_[number];
+    if (links.count == 0 || links.count > kFan) return false;
+    if (links.level == 0) places += links.count;
+    for (std::uint32_t i = 0; i < kFan; ++i) {
+      const Point here = point(number, i);
+      if (i >= links.count && here.at != closed_point().at) return false;
+      if (i >= links.count || links.level == 0) continue;
+      const std::uint32_t child = nodes_[number].child[i];
+      const Point least = minima(child);
+      if (here.at != least.at || here.drain != least.drain) return false;
+      if (links_[child].parent != number || links_[child].lane != i) return false;
+      if (links_[child].level + 1 != links.level) return false;
+      todo.push_back(child);
+    }
+  }
+  return places == size_;
 }
 
 }  // namespace signalbox::routing

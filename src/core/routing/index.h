@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places of one bucket in blocks of eight, in a tree of component-wise minima: a k-d tree in
-// implicit layout, whose order is renewed a slice at a time. The order affects only how much a
-// search prunes; the minima hold after every call.
+// The places of one bucket in a B+-tree with component-wise minima in every node. The order (those
+// without a queue first; inside by requests in flight; inside by step time, or by drain time)
+// brings places of like cost together, so that minima are tight; they hold whatever the order.
+// O(log N) a call.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/routing/formula.h"
@@ -34,13 +36,13 @@ enum Coordinate : int {
   kOverlapLong,   // overlap with kLongOutput tokens
   kCoordinates
 };
-using Drains = double __attribute__((vector_size(32)));
 inline constexpr std::int64_t kShortOutput = 128;
 inline constexpr std::int64_t kLongOutput = 1024;
+inline constexpr double kNoQueue = -1e18;
 
 struct Point {
   std::array<float, kCoordinates> at{};
-  double drain = -1e18;  // when the queued prefill is through, seconds since the clock's origin
+  double drain = kNoQueue;  // when the queued prefill is through, seconds since the clock's origin
 };
 // A place that takes nothing: infinitely far away.
 Point closed_point();
@@ -49,83 +51,76 @@ class Index {
  public:
   static constexpr std::uint32_t kFan = 8;
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+  using Drains = double __attribute__((vector_size(32)));
 
-  // Lane i of row r is coordinate r of the i-th child: a place, or the minima of a block below.
-  struct alignas(64) Block {
+  // Column i holds the coordinates of a place, or the minima of a child node. Columns beyond the
+  // count are infinitely far; columns are in no order.
+  struct alignas(64) Node {
     Lanes row[kCoordinates][2];
     Drains drain[2];
+    std::uint32_t child[kFan];  // leaf: the owner of the place; else the node
   };
 
-  // Appends; returns the position. `owner` comes back from the search.
-  std::uint32_t insert(std::uint32_t owner, const Point& point);
-  // Fills the gap with the last place; returns the owner that moved to `position`, or kNone.
-  std::uint32_t remove(std::uint32_t position);
-  // Changes smaller than a hundredth upwards are left out: the bound stays valid.
-  void update(std::uint32_t position, const Point& point);
+  // Tells an owner its position, whenever it changes.
+  using Moved = std::function<void(std::uint32_t owner, std::uint32_t position)>;
+
+  void insert(std::uint32_t owner, const Point& point, const Moved& moved);
+  void remove(std::uint32_t position, const Moved& moved);
+  // Small changes for the worse are left out: the bounds stay valid.
+  void update(std::uint32_t position, const Point& point, const Moved& moved);
   // Multiplies every arrival rate, for a new base time.
   void scale_arrivals(float factor);
 
-  std::uint32_t size() const { return static_cast<std::uint32_t>(owners_.size()); }
-  std::uint32_t owner(std::uint32_t position) const { return owners_[position]; }
-  int levels() const { return static_cast<int>(levels_.size()); }
-  // Level 0 holds the places; the single block of the last level is the root.
-  const Block& block(int level, std::uint32_t number) const {
-    return levels_[static_cast<std::size_t>(level)][number];
-  }
-  Point point(std::uint32_t position) const;
-
-  // One bounded slice of reordering, paid for by updates. `typical` is the request for which
-  // neighbours should be alike; `seats[owner]` learns new positions. Costs O(log N) per update,
-  // at most O(N) at once.
-  struct Typical {
-    Constants constants{};
-    Share<float> share{};
-    float overlap_short = 0;
-    float overlap_long = 0;
-    float need = 0;
-    double now = 0;
-  };
-  template <typename Moved>
-  void reorder_slice(const Typical& typical, Moved&& moved) {
-    if (size() <= kFan || !due()) return;
-    const auto [low, high] = reorder(typical);
-    for (std::uint32_t i = low; i < high; ++i) moved(owners_[i], i);
+  std::uint32_t size() const { return size_; }
+  std::uint32_t root() const { return root_; }    // kNone when empty
+  int level(std::uint32_t node) const { return links_[node].level; }  // 0: a leaf
+  const Node& node(std::uint32_t number) const { return nodes_[number]; }
+  std::uint32_t owner(std::uint32_t position) const {
+    return nodes_[position / kFan].child[position % kFan];
   }
 
-  // Marks: bit l of a mark says that a place, or one below a block, is of kind l. They serve one
-  // search and are forgotten by the next clear_marks().
+  // Marks: bit l says that a place, or one below a node, is of kind l. They serve one search.
   void clear_marks();
-  void mark(std::uint32_t position, std::uint8_t bit) { marks_[0][position] |= bit; }
-  void spread_marks();
-  // Marks of the eight children of a block.
-  const std::uint8_t* marks(int level, std::uint32_t number) const {
-    return &marks_[static_cast<std::size_t>(level)][number * kFan];
-  }
+  void mark(std::uint32_t position, std::uint8_t bit);
+  const std::uint8_t* marks(std::uint32_t node) const { return marks_[node].data(); }
+
+  // Whether every node's minima, counts and links are as they should be. For tests.
+  bool valid() const;
 
  private:
-  struct Range {
-    std::uint32_t low, high;
+  struct Links {
+    std::array<std::uint64_t, kFan> key{};  // order key: of the place, or least of the child
+    std::uint32_t parent = kNone;
+    std::uint8_t lane = 0;   // column in the parent
+    std::uint8_t count = 0;
+    std::uint8_t level = 0;
+  };
+  struct Column {
+    std::uint64_t key;
+    std::uint32_t child;
+    Point point;
   };
 
-  bool due();
-  Range reorder(const Typical& typical);
-  int widest(const Typical& typical, Range range);
-  void write(std::uint32_t position, const Point& point);
-  void refit(std::uint32_t number);
-  void refit_range(Range range);
-  bool refit_block(int level, std::uint32_t number);
-  void fit_levels();
+  std::uint32_t new_node(std::uint8_t level);
+  void free_node(std::uint32_t node);
+  std::uint32_t leaf_for(std::uint64_t key) const;
+  Point point(std::uint32_t node, std::uint32_t lane) const;
+  Column column(std::uint32_t node, std::uint32_t lane) const;
+  Point minima(std::uint32_t node) const;
+  std::uint64_t least_key(std::uint32_t node) const;
+  void write(std::uint32_t node, std::uint32_t lane, const Point& point);
+  void append(std::uint32_t node, const Column& column, const Moved& moved);
+  void erase(std::uint32_t node, std::uint32_t lane, const Moved& moved);
+  std::uint32_t split(std::uint32_t node, std::uint64_t key, const Moved& moved);
+  bool merge(std::uint32_t node, const Moved& moved);
+  void refit(std::uint32_t node);
 
-  std::vector<std::uint32_t> owners_;
-  std::vector<std::vector<Block>> levels_;
-  std::vector<std::vector<std::uint8_t>> marks_;
-
-  std::vector<Range> ranges_;  // still to be ordered, breadth first
-  std::size_t next_range_ = 0;
-  std::int64_t credit_ = 0;
-
-  std::vector<Point> points_;  // scratch of reorder()
-  std::vector<std::pair<float, std::uint32_t>> keys_;
+  std::vector<Node> nodes_;
+  std::vector<Links> links_;
+  std::vector<std::array<std::uint8_t, kFan>> marks_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t root_ = kNone;
+  std::uint32_t size_ = 0;
 };
 
 }  // namespace signalbox::routing

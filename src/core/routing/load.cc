@@ -27,7 +27,6 @@ double State::growth(Instant now) const {
 
 // Rates are kept without their decay since the base time; a new base scales them all alike.
 void State::rebase(Instant now) {
-  latest_ = std::max(latest_, now);
   if (to_seconds(now - base_) < kWindowsPerBase * to_seconds(config_.arrivals_window)) return;
   const double factor = 1 / growth(now);
   const auto scale = static_cast<float>(factor);
@@ -89,7 +88,6 @@ bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& 
 bool State::first_token(const RequestKey& key, Instant now) {
   const std::uint32_t index = records_.find(key);
   if (index == kNone || !records_.at(index).queued) return false;
-  latest_ = std::max(latest_, now);
   InFlight::Record& record = records_.at(index);
   Seat& seat = seats_[record.seat];
   const bool head = seat.waiting.head == index;
@@ -124,7 +122,6 @@ bool State::progress(const RequestKey& key, std::int64_t tokens) {
 bool State::ended(const RequestKey& key, Instant now) {
   const std::uint32_t index = records_.find(key);
   if (index == kNone) return false;
-  latest_ = std::max(latest_, now);
   Seat& seat = seats_[records_.at(index).seat];
   const bool head = seat.waiting.head == index;
   forget(seat, index);
@@ -154,7 +151,6 @@ void State::forget(Seat& seat, std::uint32_t index) {
 void State::observed(model::EndpointId id, const model::EngineState& engine, Instant now) {
   Seat* seat = find(id);
   if (seat == nullptr) return;
-  latest_ = std::max(latest_, now);
   ModelLoad& load = model_load(seat->facts.model);
   const perf::Coefficients& c = seat->facts.coefficients;
   seat->seen = true;

@@ -23,6 +23,7 @@ struct FleetShape {
   double small_kv = 0.1;      // share with little KV memory
   double load = 8;            // mean requests in flight per endpoint at the end of warm()
   bool placed = true;         // requests go where decide() says, else anywhere
+  bool timed = false;         // requests advance as predicted, else at random
 };
 
 inline perf::Coefficients coefficients_of(int accelerator, double factor, bool small_kv) {
@@ -59,6 +60,7 @@ class RandomFleet {
     const auto wanted = static_cast<std::size_t>(shape_.load * shape_.endpoints);
     for (std::size_t i = 0; i < 3 * wanted; ++i) {
       arrive();
+      if (shape_.timed) continue;
       while (live_.size() > wanted) end(rng_.below(live_.size()));
       for (int k = 0; k < 2 && !live_.empty(); ++k) advance(rng_.below(live_.size()));
     }
@@ -67,8 +69,10 @@ class RandomFleet {
     }
   }
 
+  // Four seconds in flight each, on average, make the load.
   void arrive() {
-    now_ += from_seconds(rng_.exponential(0.5 / shape_.endpoints));
+    now_ += from_seconds(rng_.exponential(4 / (std::max(1.0, shape_.load) * shape_.endpoints)));
+    while (!due_.empty() && due_.front().at <= now_) happen();
     const Query q = query();
     model::EndpointId target;
     if (shape_.placed) target = decide(state_, q, now_, rng_).endpoint;
@@ -78,8 +82,16 @@ class RandomFleet {
     const RequestKey key{model::RequestId(++requests_), model::AttemptId(1)};
     const auto cached = q.match == nullptr ? 0 : q.match->cached_tokens(target);
     const Work work{q.prompt_tokens - cached, cached, q.output_mean};
+    const Load load = state_.load(target, now_);
     if (!state_.dispatched(target, key, work, now_)) return;
-    live_.push_back({key, 0, false});
+    if (!shape_.timed) return live_.push_back({key, 0, false});
+    const double prefill = coefficients_of(static_cast<int>(target.value()) % shape_.accelerators,
+                                           1, false)
+                               .prefill(static_cast<double>(work.fresh_tokens),
+                                        static_cast<double>(cached));
+    const double first = load.wait_seconds + prefill + load.step_seconds;
+    const double all = rng_.exponential(q.output_mean);
+    happens({now_ + from_seconds(first), key, 0, all, load.step_seconds});
   }
 
   void advance(std::size_t i) {
@@ -101,6 +113,7 @@ class RandomFleet {
 
   void end_all() {
     while (!live_.empty()) end(live_.size() - 1);
+    while (!due_.empty()) happen();
   }
 
   // One look at an engine, with others' requests beside ours.
@@ -146,7 +159,7 @@ class RandomFleet {
   Rng& rng() { return rng_; }
   Instant now() const { return now_; }
   void pass(Duration time) { now_ += time; }
-  std::size_t live() const { return live_.size(); }
+  std::size_t live() const { return live_.size(); }  // those that advance() and end() know
   const FleetShape& shape() const { return shape_; }
   const std::vector<model::PoolId>& pools() const { return pools_; }
   model::EndpointId any() {
@@ -160,6 +173,39 @@ class RandomFleet {
     std::int64_t tokens;
     bool first;
   };
+
+  // A timed request: its first token, then every 64 tokens, then its end.
+  struct Due {
+    Instant at;
+    RequestKey key;
+    double tokens;
+    double all;
+    double step;
+    bool operator>(const Due& other) const {
+      return at != other.at ? at > other.at : key.request > other.key.request;
+    }
+  };
+
+  void happens(const Due& due) {
+    due_.push_back(due);
+    std::ranges::push_heap(due_, std::greater<>{});
+  }
+
+  void happen() {
+    Due due = due_.front();
+    std::ranges::pop_heap(due_, std::greater<>{});
+    due_.pop_back();
+    if (due.tokens == 0) state_.first_token(due.key, due.at);
+    if (due.tokens >= due.all && due.tokens > 0) {
+      state_.ended(due.key, due.at);
+      return;
+    }
+    if (due.tokens > 0) state_.progress(due.key, static_cast<std::int64_t>(due.tokens));
+    const double more = std::max(1.0, std::min(64.0, due.all - due.tokens));
+    due.tokens += more;
+    due.at += from_seconds(more * due.step);
+    happens(due);
+  }
 
   using Prefix = std::vector<std::vector<model::EndpointId>>;  // holders, shallow to deep
 
@@ -209,6 +255,7 @@ class RandomFleet {
   Instant now_{std::chrono::seconds(1000)};
   std::vector<model::PoolId> pools_;
   std::vector<Live> live_;
+  std::vector<Due> due_;
   std::uint64_t requests_ = 0;
   cache::Match match_;
   std::vector<Prefix> prefixes_;

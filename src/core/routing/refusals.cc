@@ -58,14 +58,6 @@ void Search::count_refusals(State::Bucket& bucket) {
     if (fit >= need_) break;
     if (fits.open > 0) refuse(Reason::Memory, fits.open, fits.example);
   }
-  // What is asked here decides which places should be neighbours in the index.
-  constexpr double kSmoothing = 1.0 / 64;
-  const auto smooth = [](double& mean, float value) {
-    mean += kSmoothing * (static_cast<double>(value) - mean);
-  };
-  smooth(bucket.fresh_mean, state_.levels_[0].share.fresh);
-  smooth(bucket.output_mean, decision_.ask.output);
-  smooth(bucket.weight_mean, decision_.ask.latency_weight);
 }
 
 void Search::refuse(Reason reason, int count, model::EndpointId example) {

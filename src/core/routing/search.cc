@@ -138,8 +138,7 @@ void Search::search_trees() {
     again = false;
     heap.clear();
     for (std::uint32_t tree = 0; tree < state_.trees_.size(); ++tree) {
-      const int root = state_.trees_[tree].index->levels() - 1;
-      const std::size_t count = expand(tree, root, 0, children);
+      const std::size_t count = expand(tree, state_.trees_[tree].index->root(), children);
       for (std::size_t i = 0; i < count; ++i) push(children[i]);
     }
     State::Entry next{};
@@ -156,7 +155,7 @@ void Search::search_trees() {
         again = visit(next.tree(), next.number());
         continue;
       }
-      const std::size_t count = expand(next.tree(), next.level() - 1, next.number(), children);
+      const std::size_t count = expand(next.tree(), next.number(), children);
       if (count == 0) continue;
       const auto best = std::min_element(children.begin(), children.begin() + count);
       for (std::size_t i = 0; i < count; ++i) {
@@ -180,7 +179,7 @@ bool Search::visit(std::uint32_t tree, std::uint32_t position) {
   Seat& seat = state_.seats_[index.owner(position)];
   if (seat.scored_in == number_) return false;
   std::uint8_t marks = 0;
-  if (marked_ > 0) marks = index.marks(0, position / Index::kFan)[position % Index::kFan];
+  if (marked_ > 0) marks = index.marks(position / Index::kFan)[position % Index::kFan];
   const std::size_t hoped = hoped_level(marks);
   const std::size_t held = held_level(seat.id, marks);
   score_seat(seat, held);

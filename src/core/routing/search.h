@@ -46,9 +46,9 @@ class Search {
   void keep(const Inputs& inputs, const Parts<float>& parts);
   void choose();
 
-  // bounds.cc: lower bounds of blocks.
+  // bounds.cc: lower bounds of nodes.
   using Children = std::array<State::Entry, Index::kFan>;
-  std::size_t expand(std::uint32_t tree, int level, std::uint32_t number, Children& children);
+  std::size_t expand(std::uint32_t tree, std::uint32_t node, Children& children);
   State::Entry entry(std::uint32_t tree, int level, std::uint32_t number, float violation,
                      float total) const;
 

@@ -140,7 +140,7 @@ Inputs State::load_inputs(const Seat& s, Instant now, float decay, float need,
 
 Point State::point(const Seat& s) const {
   if (s.standing == Standing::Full || s.standing == Standing::EjectedFull) return closed_point();
-  const Inputs in = load_inputs(s, latest_, 1, 0, 1);
+  const Inputs in = load_inputs(s, Instant{}, 1, 0, 1);
   const Place<float> p = place(Ask{}, in);
   const Backlog b = backlog(s, records_);
   Point point;

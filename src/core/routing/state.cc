@@ -43,7 +43,11 @@ std::int64_t Seat::kv_used() const {
   return capacity() > 0 ? std::min(least, capacity()) : least;
 }
 
-State::State(const Config& config) : config_(config), records_(config.in_flight_max) {}
+State::State(const Config& config) : config_(config), records_(config.in_flight_max) {
+  moved_ = [this](std::uint32_t owner, std::uint32_t position) {
+    spots_[owner].position = position;
+  };
+}
 
 const Seat* State::find(model::EndpointId id) const {
   if (id.value() >= seat_of_.size() || seat_of_[id.value()] == kNone) return nullptr;
@@ -72,6 +76,7 @@ void State::add(model::EndpointId id, const EndpointFacts& facts) {
     std::uint32_t number = static_cast<std::uint32_t>(seats_.size());
     if (free_seats_.empty()) {
       seats_.emplace_back();
+      spots_.emplace_back();
     } else {
       number = free_seats_.back();
       free_seats_.pop_back();
@@ -161,10 +166,7 @@ void State::join(Seat& seat) {
   load.sum_b += seat.facts.coefficients.b;
   load.sum_c += seat.facts.coefficients.c;
   count(seat, seat.standing, 1);
-  if (Index* index = index_of(bucket, seat.standing)) {
-    const auto owner = static_cast<std::uint32_t>(&seat - seats_.data());
-    seat.position = index->insert(owner, point(seat));
-  }
+  put_in(seat);
 }
 
 void State::leave(Seat& seat) {
@@ -193,11 +195,18 @@ Index* State::index_of(Bucket& bucket, Standing standing) {
   return nullptr;
 }
 
+void State::put_in(Seat& seat) {
+  const auto number = static_cast<std::uint32_t>(&seat - seats_.data());
+  spots_[number].index = index_of(*buckets_[seat.bucket], seat.standing);
+  if (spots_[number].index != nullptr) {
+    spots_[number].index->insert(number, point(seat), moved_);
+  }
+}
+
 void State::take_out(Seat& seat) {
-  Index* index = index_of(*buckets_[seat.bucket], seat.standing);
-  if (index == nullptr) return;
-  const std::uint32_t moved = index->remove(seat.position);
-  if (moved != Index::kNone) seats_[moved].position = seat.position;
+  Spot& spot = spots_[static_cast<std::size_t>(&seat - seats_.data())];
+  if (spot.index != nullptr) spot.index->remove(spot.position, moved_);
+  spot.index = nullptr;
 }
 
 // Books the seat under `standing` (by = 1) or out of it (by = -1), with its present fit.
@@ -234,44 +243,19 @@ Standing State::standing(const Seat& seat) const {
 
 // After any change to a seat: brings its standing, the counts and its index up to date.
 void State::settle(Seat& seat) {
-  Bucket& bucket = *buckets_[seat.bucket];
   const Standing next = standing(seat);
   const float next_fit = fit(seat);
+  const Spot& spot = spots_[static_cast<std::size_t>(&seat - seats_.data())];
   if (next != seat.standing || next_fit != seat.fit) {
+    const bool stays = index_of(*buckets_[seat.bucket], next) == spot.index;
     count(seat, seat.standing, -1);
-    Index* const before = index_of(bucket, seat.standing);
-    Index* const after = index_of(bucket, next);
-    if (before != after) take_out(seat);
+    if (!stays) take_out(seat);
     seat.standing = next;
     seat.fit = next_fit;
     count(seat, next, 1);
-    if (before != after && after != nullptr) {
-      seat.position = after->insert(static_cast<std::uint32_t>(&seat - seats_.data()), point(seat));
-    }
+    if (!stays) return put_in(seat);
   }
-  if (Index* index = index_of(bucket, seat.standing)) {
-    index->update(seat.position, point(seat));
-    renew_order(seat);
-  }
-}
-
-void State::renew_order(Seat& seat) {
-  Bucket& bucket = *buckets_[seat.bucket];
-  Index& index = *index_of(bucket, seat.standing);
-  Ask ask;
-  ask.prompt = static_cast<float>(bucket.fresh_mean);
-  ask.output = static_cast<float>(bucket.output_mean);
-  ask.latency_weight = static_cast<float>(bucket.weight_mean);
-  Index::Typical typical;
-  typical.constants = constants(ask);
-  typical.share = share(ask, 0);
-  typical.overlap_short = ask.output < kLongOutput ? 1.0f : 0.0f;
-  typical.overlap_long = 1 - typical.overlap_short;
-  typical.need = ask.prompt + ask.output;
-  typical.now = to_seconds(latest_.time_since_epoch());
-  index.reorder_slice(typical, [this](std::uint32_t owner, std::uint32_t position) {
-    seats_[owner].position = position;
-  });
+  if (spot.index != nullptr) spot.index->update(spot.position, point(seat), moved_);
 }
 
 }  // namespace signalbox::routing

@@ -22,6 +22,8 @@ namespace signalbox::routing {
 class State {
  public:
   explicit State(const Config& config);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   // Membership. add() of a known id keeps its load and takes the new facts. remove() forgets the
   // requests in flight there; their later ended() finds nothing.
@@ -75,9 +77,6 @@ class State {
     };
     std::map<float, Fits> fits;     // open and full members by the largest prompt + output
     std::uint64_t admitted_in = 0;  // number of the last search that may use it
-    double fresh_mean = 1000;    // of what was asked lately: for the order of the indices
-    double output_mean = 256;
-    double weight_mean = 1;
   };
 
   // Of all endpoints of one model.
@@ -94,6 +93,12 @@ class State {
     double output_mean = 256;
   };
 
+  // Where a seat is in the indices; apart from the seat, since marking touches many.
+  struct Spot {
+    Index* index = nullptr;
+    std::uint32_t position = 0;
+  };
+
   // Scratch of the search, kept for its capacity.
   struct Entry {
     std::uint64_t key;   // bounds of violation and score: such floats are ordered like integers
@@ -102,7 +107,7 @@ class State {
 
     float violation() const { return std::bit_cast<float>(static_cast<std::uint32_t>(key >> 32)); }
     float total() const { return std::bit_cast<float>(static_cast<std::uint32_t>(key)); }
-    int level() const { return static_cast<int>(rest >> 56); }  // 0: a place; else a block's plus 1
+    int level() const { return static_cast<int>(rest >> 56); }  // 0: a place; else a node
     std::uint32_t tree() const { return static_cast<std::uint32_t>(rest >> 32 & 0xFFFF); }
     std::uint32_t number() const { return static_cast<std::uint32_t>(rest); }
   };
@@ -128,8 +133,8 @@ class State {
   void settle(Seat& seat);
   void count(Seat& seat, Standing standing, int by);
   Index* index_of(Bucket& bucket, Standing standing);
+  void put_in(Seat& seat);
   void take_out(Seat& seat);
-  void renew_order(Seat& seat);
   Standing standing(const Seat& seat) const;
   int limit(const Seat& seat) const;
 
@@ -148,6 +153,7 @@ class State {
   Config config_;
   std::vector<std::uint32_t> seat_of_;   // by endpoint id; kNone: unknown
   std::vector<Seat> seats_;
+  std::vector<Spot> spots_;              // by seat
   std::vector<std::uint32_t> free_seats_;
   std::size_t endpoints_ = 0;
   std::vector<std::unique_ptr<Bucket>> buckets_;
@@ -156,7 +162,7 @@ class State {
   InFlight records_;
   Instant base_{};                       // arrival rates and work count from here
   std::uint64_t decisions_ = 0;
-  Instant latest_{};                     // latest time seen, for the order of the indices
+  Index::Moved moved_;                   // notes a seat's new position in its index
   std::vector<Entry> heap_;
   std::vector<Tree> trees_;
   std::vector<LevelCost> levels_;
