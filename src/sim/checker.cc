@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows requests and attempts by itself and compares.
+#include "sim/checker.h"
+
+#include <algorithm>
+
+namespace signalbox::sim {
+namespace {
+
+constexpr std::uint64_t kFullEvery = 100;
+// Requests may wait beside free places only as long as slices and late timers take.
+constexpr Duration kStuck = std::chrono::seconds(2);
+
+const model::Pool* find_pool(const model::Fleet& fleet, model::PoolId id) {
+  const auto found = std::find_if(fleet.pools.begin(), fleet.pools.end(),
+                                  [&](const model::Pool& p) { return p.id == id; });
+  return found == fleet.pools.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void Checker::violated(const std::string& what, Instant now) {
+  if (!violation_.empty()) return;
+  violation_ = what + "\n  seed " + std::to_string(seed_) + ", " +
+               std::to_string(to_seconds(now.time_since_epoch())) + " s, at: " +
+               trail_.last_event() + "\n  before it, oldest first:\n" + trail_.text();
+}
+
+void Checker::applied(const flow::Setup& setup, Instant now) {
+  fleet_ = setup.fleet;
+  books_.applied(*fleet_, now);
+  std::map<model::EndpointId, model::PoolId> declared;
+  for (const model::Endpoint& e : fleet_->endpoints) declared[e.id] = e.pool;
+  for (const auto& [id, pool] : declared_) {
+    if (!declared.contains(id)) grammar_.remove(id);
+  }
+  for (const auto& [id, pool] : declared) {
+    if (!declared_.contains(id)) grammar_.declare(id);
+  }
+  declared_ = std::move(declared);
+  queue_requests_max_ =
+      std::max<std::int64_t>(queue_requests_max_, setup.config.admission.queue_requests_max);
+  queue_bytes_max_ = std::max(queue_bytes_max_, setup.config.admission.queue_bytes_max.value);
+  index_bytes_max_ = std::max(index_bytes_max_, setup.config.cache.index_bytes_max.value);
+}
+
+void Checker::event(const model::Event& event, Instant now) {
+  trail_.note(now, event);
+  if (grammar_.see(event) == model::Verdict::Illegal) violated("grammar: illegal event", now);
+  if (const auto* arrived = std::get_if<model::RequestArrived>(&event)) take(*arrived);
+  if (const auto* gone = std::get_if<model::ClientGone>(&event)) take(*gone);
+  if (const auto* ended = std::get_if<model::AttemptEnded>(&event)) take(*ended, now);
+}
+
+void Checker::take(const model::RequestArrived& e) {
+  ++arrived_;
+  open_[e.request].owner = e.owner;
+}
+
+void Checker::take(const model::ClientGone& e) {
+  if (const auto at = open_.find(e.request); at != open_.end()) at->second.gone = true;
+}
+
+void Checker::take(const model::AttemptEnded& e, Instant now) {
+  const auto at = open_.find(e.request);
+  if (at == open_.end() || at->second.attempt != e.attempt || !at->second.endpoint) return;
+  Open& open = at->second;
+  open.delivered |= e.delivered;
+  open.failed = e.result != model::AttemptResult::Ok;
+  open.passes = !open.failed || e.status != 0;
+  --running_[open.endpoint];
+  books_.ended(open.endpoint, e.usage, now);
+  open.endpoint = {};
+}
+
+void Checker::action(const model::OwnedAction& owned, Instant now) {
+  trail_.note(now, owned.action);
+  if (grammar_.see(owned.action) != model::Verdict::Legal) {
+    violated("grammar: illegal action", now);
+  }
+  std::visit(
+      [&](const auto& a) {
+        const auto at = open_.find(a.request);
+        if (at == open_.end()) return violated("INV-1: an action for a request that is over", now);
+        if (owned.owner != at->second.owner) violated("an action for another owner", now);
+        take(a, at->second, now);
+      },
+      owned.action);
+}
+
+void Checker::take(const model::Dispatch& a, Open& open, Instant now) {
+  if (open.endpoint) violated("INV-2: a second attempt while one runs", now);
+  if (open.delivered) violated("INV-2: another attempt after bytes went to the client", now);
+  if (open.gone) violated("INV-2: an attempt for a client that left", now);
+  const auto declared = declared_.find(a.endpoint);
+  if (declared == declared_.end()) return violated("a dispatch to an endpoint that left", now);
+  open.attempt = a.attempt;
+  open.endpoint = a.endpoint;
+  open.failed = open.passes = false;
+  const int running = ++running_[a.endpoint];
+  books_.started(a.endpoint);
+  const model::Pool* pool = find_pool(*fleet_, declared->second);
+  if (pool->concurrency_max > 0 && running > pool->concurrency_max) {
+    violated("INV-8: more requests on an endpoint than its limit", now);
+  }
+}
+
+void Checker::take(const model::Abort&, Open& open, Instant now) {
+  if (!open.endpoint) return violated("an abort where nothing runs", now);
+  --running_[open.endpoint];
+  books_.ended(open.endpoint, {}, now);
+  open.endpoint = {};
+}
+
+void Checker::take(const model::Conclude& a, Open& open, Instant now) {
+  using Answer = model::Conclude::Answer;
+  if (open.endpoint) violated("INV-2: concluded while an attempt runs", now);
+  if ((a.answer == Answer::None) != open.gone) violated("an answer for nobody, or none", now);
+  if (a.answer == Answer::PassOn && (a.attempt != open.attempt || !open.passes)) {
+    violated("an answer to pass on that does not exist", now);
+  }
+  if (a.outcome == model::Outcome::Completed && open.failed) {
+    violated("INV-1: a failed request was called completed", now);
+  }
+  if (a.outcome == model::Outcome::QueueFull && a.retry_after <= Duration::zero()) {
+    violated("a full queue without Retry-After", now);
+  }
+  ++outcomes_[static_cast<std::size_t>(a.outcome)];
+  open_.erase(a.request);
+}
+
+void Checker::after(const flow::Flow& core, Instant now) {
+  check_counts(core, now);
+  if (open_.empty()) check_rest(core, now);
+  if (++calls_ % kFullEvery != 0) return;
+  if (auto wrong = books_.compare(core.ledger(), now)) violated(*wrong, now);
+  check_flow_of_waiting(core, now);
+}
+
+void Checker::check_counts(const flow::Flow& core, Instant now) {
+  const flow::Totals totals = core.totals();
+  std::uint64_t ended = 0;
+  for (const std::uint64_t n : outcomes_) ended += n;
+  if (arrived_ != ended + open_.size()) violated("INV-1: arrived is not ended + open", now);
+  if (totals.arrived != arrived_ || totals.outcomes != outcomes_ ||
+      totals.in_flight != open_.size()) {
+    violated("INV-1: the core counts otherwise", now);
+  }
+  if (core.ledger().arrived() != arrived_ || core.ledger().in_flight() != open_.size() ||
+      core.ledger().all().outcomes != outcomes_) {
+    violated("INV-1: the ledger counts otherwise", now);
+  }
+  if (totals.illegal_events != 0) violated("grammar: the core calls an event illegal", now);
+  check_limits(totals, core, now);
+}
+
+void Checker::check_limits(const flow::Totals& totals, const flow::Flow& core, Instant now) {
+  if (totals.waiting > totals.in_flight ||
+      totals.waiting > static_cast<std::uint64_t>(queue_requests_max_) ||
+      totals.waiting_bytes > static_cast<std::uint64_t>(queue_bytes_max_)) {
+    violated("INV-8: the queue is beyond its limits", now);
+  }
+  if (calls_ % kFullEvery == 0 &&
+      core.cache_stats().bytes > static_cast<std::size_t>(index_bytes_max_)) {
+    violated("INV-8: the prefix index is beyond its limit", now);
+  }
+}
+
+void Checker::check_rest(const flow::Flow& core, Instant now) {
+  if (!core.idle() || core.in_flight() != 0) violated("INV-3: at rest, and not idle", now);
+  if (core.ledger().open() != ledger::Cost{}) violated("INV-3: at rest, with open costs", now);
+}
+
+// Requests wait only while every endpoint that could serve them is full: with one pool, and while
+// nobody waits for a second attempt, free places and waiting requests do not go together.
+void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
+  const bool waits = core.totals().waiting > 0 && fleet_->pools.size() == 1;
+  bool room = false;
+  if (waits) {
+    for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {
+      const bool open = view.standing == recovery::Standing::In ||
+                        view.standing == recovery::Standing::ProbeReady;
+      room |= open && view.load.ours + view.load.others < view.load.limit;
+    }
+  }
+  if (!waits || !room) idle_capacity_since_ = kNever;
+  else idle_capacity_since_ = std::min(idle_capacity_since_, now);
+  if (waits && room && now - idle_capacity_since_ > kStuck) {
+    violated("INV-10: requests wait beside a free endpoint", now);
+  }
+}
+
+void Checker::finish(const flow::Flow& core, Instant now) {
+  calls_ = kFullEvery - 1;
+  after(core, now);
+  if (!open_.empty()) violated("INV-1: requests without an end", now);
+  for (const auto& [endpoint, running] : running_) {
+    if (running != 0) violated("INV-3: attempts without an end", now);
+  }
+  for (const model::Pool& pool : fleet_->pools) {
+    for (const flow::EndpointView& view : core.endpoints(pool.id, now)) {
+      if (view.load.ours != 0 || view.load.queued != 0) {
+        violated("INV-3: an endpoint with load at rest", now);
+      }
+    }
+  }
+}
+
+}  // namespace signalbox::sim

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches a core from outside: after every event its state has to be what the events and actions so
+// far allow. Shares no code with what it checks; the grammar is checked beside it.
+//
+//   INV-1   arrived = Σ outcomes + in flight; one Conclude per request
+//   INV-2   one running attempt per request, and none after bytes went to the client
+//   INV-3   nothing in flight: every count, claim and reserve is zero
+//   INV-4   the books agree (books.h)
+//   INV-8   queue, tables and concurrency within their limits
+//   grammar no event or action is illegal
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "core/flow/flow.h"
+#include "core/model/grammar_checker.h"
+#include "sim/books.h"
+#include "sim/trail.h"
+
+namespace signalbox::sim {
+
+class Checker {
+ public:
+  explicit Checker(std::uint64_t seed) : seed_(seed) {}
+
+  // Before the core sees it.
+  void applied(const flow::Setup& setup, Instant now);
+  void event(const model::Event& event, Instant now);
+  // Each action, in order.
+  void action(const model::OwnedAction& action, Instant now);
+  // When the actions are known. Every hundredth time everything is compared, else what is cheap.
+  void after(const flow::Flow& core, Instant now);
+  // At the end of the run, with nothing in flight.
+  void finish(const flow::Flow& core, Instant now);
+
+  // Others' findings, with the same report.
+  void violated(const std::string& what, Instant now);
+
+  bool clean() const { return violation_.empty(); }
+  // Seed, time, event and what led to it; empty: none.
+  const std::string& violation() const { return violation_; }
+  std::size_t open() const { return open_.size(); }
+
+ private:
+  struct Open {
+    std::uint16_t owner = 0;
+    bool gone = false;
+    bool delivered = false;
+    model::AttemptId attempt;    // the newest
+    model::EndpointId endpoint;  // 0: none runs
+    bool failed = false;         // the newest attempt has ended, and not well
+    bool passes = false;         // and its answer may be passed on
+  };
+
+  void take(const model::RequestArrived& e);
+  void take(const model::ClientGone& e);
+  void take(const model::AttemptEnded& e, Instant now);
+  void take(const model::Dispatch& a, Open& open, Instant now);
+  void take(const model::Abort& a, Open& open, Instant now);
+  void take(const model::Conclude& a, Open& open, Instant now);
+  void check_counts(const flow::Flow& core, Instant now);
+  void check_limits(const flow::Totals& totals, const flow::Flow& core, Instant now);
+  void check_rest(const flow::Flow& core, Instant now);
+  void check_flow_of_waiting(const flow::Flow& core, Instant now);
+
+  std::uint64_t seed_;
+  Trail trail_;
+  Books books_;
+  model::GrammarChecker grammar_;
+  std::shared_ptr<const model::Fleet> fleet_;
+  std::map<model::EndpointId, model::PoolId> declared_;
+  std::map<model::EndpointId, int> running_;
+  std::unordered_map<model::RequestId, Open> open_;
+  std::array<std::uint64_t, model::kOutcomes.size()> outcomes_{};
+  std::uint64_t arrived_ = 0;
+  std::uint64_t calls_ = 0;
+  std::int64_t queue_requests_max_ = 0;  // greatest that was ever allowed
+  std::int64_t queue_bytes_max_ = 0;
+  std::int64_t index_bytes_max_ = 0;
+  Instant idle_capacity_since_ = kNever; // requests wait and one pool could serve, since then
+  std::string violation_;
+};
+
+}  // namespace signalbox::sim

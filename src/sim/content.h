@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of prompts without text: spans of named content. The same spans give the gateway's chain
+// and the engine's blocks, so that what the one believes to be shared is shared in the other.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/model/prompt.h"
+
+namespace signalbox::sim {
+
+// Equal names mean equal content, of equal length.
+struct Span {
+  std::uint64_t content = 0;
+  std::int64_t tokens = 0;
+};
+
+std::int64_t tokens_of(std::span<const Span> spans);
+
+// Cuts at the end of every span and after each 512 tokens inside one. `domain` separates prompts
+// whose KV cache is not interchangeable, such as those of different adapters. Bytes per token vary
+// with the content around four.
+model::Prompt prompt_of(std::uint64_t domain, std::span<const Span> spans);
+
+// One hash for every whole block of `block_tokens` tokens, chained from the start.
+std::vector<std::uint64_t> blocks_of(std::uint64_t domain, std::span<const Span> spans,
+                                     std::int64_t block_tokens);
+
+// A well-mixed number from two: names of content, chained hashes.
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b);
+
+}  // namespace signalbox::sim

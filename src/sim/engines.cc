@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Engines behind a network: requests reach them, their steps go by, looks at them are taken.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/world.h"
+
+namespace signalbox::sim {
+namespace {
+
+constexpr truth::SequenceId kOthers = 1ull << 63;
+
+}  // namespace
+
+void World::add_host(std::size_t group, std::size_t number) {
+  Host host;
+  host.endpoint = model::EndpointId(++endpoints_);
+  host.group = group;
+  host.number = number;
+  host.engine = std::make_unique<truth::Engine>(
+      scenario_.groups[group].spec,
+      Rng(scenario_.seed, "engine" + std::to_string(host.endpoint.value())));
+  hosts_.push_back(std::move(host));
+  const Duration spread = from_seconds(rng_.uniform() * to_seconds(scenario_.scrape_interval));
+  at(now_ + spread, Due::Scrape, static_cast<std::uint32_t>(hosts_.size() - 1));
+}
+
+void World::reach(truth::SequenceId id) {
+  const auto found = flights_.find(id);
+  if (found == flights_.end()) return;
+  Flight& flight = found->second;
+  Host& host = hosts_[flight.host];
+  if (refuse(id, host)) return;
+  const Client& client = clients_.at(flight.request);
+  const Ask& ask = client.ask;
+  truth::SequenceSpec sequence;
+  sequence.id = id;
+  sequence.prompt_tokens = flight.prompt_tokens;
+  sequence.output_tokens = ask.answer_tokens;
+  std::vector<Span> spans = ask.session.history;
+  spans.push_back({mixed(flight.request.value(), 17), ask.answer_tokens});
+  sequence.block_hashes = blocks_of(ask.session.lora, spans, host.engine->block_tokens());
+  flight.reached = true;
+  flight.at_engine = flight.admitted = now_;
+  if (rng_.chance(host.cut)) {
+    flight.cut_after =
+        static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(ask.answer_tokens)));
+  }
+  catch_up(host);
+  host.engine->submit(std::move(sequence), now_);
+  rearm(flight.host);
+}
+
+// Answers that need no engine time. True: the flight is over.
+bool World::refuse(truth::SequenceId id, Host& host) {
+  using Result = model::AttemptResult;
+  const Flight& flight = flights_.at(id);
+  const Ask& ask = clients_.at(flight.request).ask;
+  const auto answer = [&](Result result, int status) {
+    end_flight(id, result, status, scenario_.network);
+    return true;
+  };
+  if (host.down) return answer(Result::ConnectError, 0);
+  if (rng_.chance(host.throttle)) return answer(Result::Throttled, 429);
+  if (rng_.chance(host.fail)) return answer(Result::ServerError, rng_.chance(0.5) ? 500 : 503);
+  if (!host.engine->fits(flight.prompt_tokens + ask.answer_tokens)) {
+    return answer(Result::ClientError, 400);
+  }
+  return false;
+}
+
+void World::other_request() {
+  if (requests_ >= static_cast<std::uint64_t>(scenario_.load.requests)) return;
+  const auto at_host = static_cast<std::uint32_t>(others_rng_.below(hosts_.size()));
+  Host& host = hosts_[at_host];
+  truth::SequenceSpec sequence;
+  sequence.id = kOthers | ++sequences_;
+  sequence.prompt_tokens = static_cast<std::int64_t>(others_rng_.uniform(50, 1000));
+  sequence.output_tokens = static_cast<std::int64_t>(others_rng_.uniform(10, 200));
+  if (!host.down && host.engine->fits(sequence.prompt_tokens + sequence.output_tokens)) {
+    catch_up(host);
+    host.engine->submit(std::move(sequence), now_);
+    rearm(at_host);
+  }
+  at(now_ + from_seconds(others_rng_.exponential(1 / scenario_.load.others_per_second)),
+     Due::Other);
+}
+
+// Runs what is due before now, so that the engine may be spoken to.
+void World::catch_up(Host& host) {
+  if (host.engine->next_event() >= now_) return;
+  std::vector<truth::Output> outputs;
+  host.engine->advance(now_, outputs);
+  const auto number = static_cast<std::uint32_t>(&host - hosts_.data());
+  for (const truth::Output& output : outputs) take_output(number, output);
+}
+
+void World::rearm(std::uint32_t number) {
+  Host& host = hosts_[number];
+  const Instant next = host.engine->next_event();
+  if (next == kNever || next >= host.armed) return;
+  host.armed = std::max(now_, next);
+  at(host.armed, Due::Step, number);
+}
+
+void World::step(std::uint32_t number) {
+  Host& host = hosts_[number];
+  if (now_ != host.armed) return;
+  host.armed = kNever;
+  outputs_.clear();
+  host.engine->advance(now_, outputs_);
+  for (const truth::Output& output : outputs_) take_output(number, output);
+  rearm(number);
+}
+
+void World::take_output(std::uint32_t number, const truth::Output& output) {
+  const auto found = flights_.find(output.id);
+  if (found == flights_.end()) return;
+  Flight& flight = found->second;
+  if (output.kind == truth::Output::Kind::Admitted) {
+    flight.admitted = output.at;
+    flight.cached_tokens = output.cached_tokens;
+    return;
+  }
+  if (flight.cut_after >= 0 && output.token > flight.cut_after) {
+    at(now_, Due::Close, number, output.id);
+    const bool said = rng_.chance(0.3);
+    const auto result = flight.tokens == 0 ? model::AttemptResult::Reset
+                        : said             ? model::AttemptResult::StreamError
+                                           : model::AttemptResult::Truncated;
+    return end_flight(output.id, result, flight.tokens == 0 ? 0 : 200, scenario_.network);
+  }
+  flight.tokens = output.token;
+  flight.latest = output.at;
+  if (output.first) {
+    flight.first = output.at;
+    if (flight.stream) {
+      Client& client = clients_.at(flight.request);
+      client.first = now_ + scenario_.network;
+      client.has_first = true;
+      send(model::FirstToken{flight.request, flight.attempt}, scenario_.network);
+    }
+  }
+  if (output.last) end_flight(output.id, model::AttemptResult::Ok, 200, scenario_.network);
+}
+
+// One look: taken now, told after the lag. Those who left are looked at once more.
+void World::scrape(std::uint32_t number) {
+  Host& host = hosts_[number];
+  const Duration lag = from_seconds(rng_.exponential(to_seconds(scenario_.scrape_lag) + 1e-9));
+  if (host.down) {
+    send(model::EndpointUnreachable{host.endpoint}, lag);
+  } else {
+    if (!host.frozen) host.last_seen = look(host);
+    send(model::EndpointObserved{host.endpoint, host.last_seen}, lag);
+  }
+  if (!host.declared) return;
+  const double interval = to_seconds(scenario_.scrape_interval) * rng_.uniform(0.9, 1.1);
+  at(now_ + from_seconds(interval), Due::Scrape, number);
+}
+
+model::EngineState World::look(const Host& host) const {
+  const Dialect& dialect = scenario_.groups[host.group].dialect;
+  const truth::EngineSpec& spec = scenario_.groups[host.group].spec;
+  const truth::Gauges gauges = host.engine->gauges();
+  const truth::Counters& counters = host.engine->counters();
+  model::EngineState state;
+  state.running = static_cast<int>(gauges.running);
+  state.waiting = static_cast<int>(gauges.waiting);
+  if (dialect.slots) state.slots = static_cast<int>(spec.sequences_max);
+  if (dialect.kv) {
+    state.kv_usage = gauges.kv_usage();
+    state.kv_capacity_tokens = gauges.kv_blocks * spec.block_tokens;
+  }
+  if (dialect.incarnation) state.incarnation = host.engine->incarnation();
+  if (!dialect.counters) return state;
+  const auto told = [](const truth::SumCount& s) { return model::SumCount{s.sum, s.count}; };
+  state.prompt_tokens_total = counters.prompt_tokens;
+  state.cached_tokens_total = counters.cached_tokens;
+  state.generated_tokens_total = counters.generated_tokens;
+  state.preemptions_total = counters.preemptions;
+  state.prefill_seconds = told(counters.prefill_seconds);
+  state.prefill_tokens = told(counters.prefill_tokens);
+  state.queue_seconds = told(counters.queue_seconds);
+  return state;
+}
+
+}  // namespace signalbox::sim

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fleet that the scenario declares, as configuration would.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "sim/world.h"
+
+namespace signalbox::sim {
+namespace {
+
+// Names of models in order; their ids are their places, from 1.
+std::vector<std::string> models_of(const Scenario& scenario) {
+  std::set<std::string> names;
+  for (const EngineGroup& group : scenario.groups) names.insert(group.model);
+  return {names.begin(), names.end()};
+}
+
+model::ModelId id_of(const std::vector<std::string>& models, const std::string& name) {
+  const auto at = std::find(models.begin(), models.end(), name);
+  return model::ModelId(static_cast<std::uint32_t>(at - models.begin() + 1));
+}
+
+}  // namespace
+
+// One route to each model, and, with several, one that mixes them.
+std::uint32_t World::routes() const {
+  const auto models = static_cast<std::uint32_t>(models_of(scenario_).size());
+  return models > 1 ? models + 1 : 1;
+}
+
+// What every engine of the scenario can hold.
+std::int64_t World::context() const {
+  std::int64_t least = 1 << 20;
+  for (const EngineGroup& group : scenario_.groups) {
+    least = std::min(least, group.spec.kv_tokens / 2);
+  }
+  return std::max(least, scenario_.load.answer.most + 64);
+}
+
+flow::Setup World::setup() const {
+  return {scenario_.config, std::make_shared<model::Fleet>(fleet())};
+}
+
+model::Fleet World::fleet() const {
+  model::Fleet fleet;
+  const std::vector<std::string> models = models_of(scenario_);
+  for (const std::string& name : models) {
+    model::Model m;
+    m.id = id_of(models, name);
+    m.name = name;
+    m.loras = {"adapter-1", "adapter-2"};
+    fleet.models.push_back(m);
+  }
+  for (std::size_t i = 0; i < scenario_.groups.size(); ++i) {
+    const EngineGroup& group = scenario_.groups[i];
+    model::Pool pool;
+    pool.id = model::PoolId(static_cast<std::uint32_t>(i + 1));
+    pool.name = "pool-" + std::to_string(i + 1);
+    pool.model = id_of(models, group.model);
+    pool.accelerator = group.accelerator;
+    pool.tensor_parallel = group.tensor_parallel;
+    pool.precision = group.precision;
+    pool.usd_per_hour = group.usd_per_hour * price_factor_;
+    pool.concurrency_max =
+        group.concurrency_max > 0 ? std::max(1, group.concurrency_max - limit_cut_) : 0;
+    if (!group.profile.empty()) fleet.models[pool.model.value() - 1].profile = group.profile;
+    fleet.pools.push_back(pool);
+  }
+  for (const Host& host : hosts_) {
+    if (!host.declared) continue;
+    model::Endpoint endpoint;
+    endpoint.id = host.endpoint;
+    endpoint.pool = model::PoolId(static_cast<std::uint32_t>(host.group + 1));
+    endpoint.address = "10.0.0." + std::to_string(host.endpoint.value()) + ":8000";
+    fleet.endpoints.push_back(endpoint);
+  }
+  for (int i = 1; i <= scenario_.load.tenants; ++i) {
+    fleet.tenants.push_back({model::TenantId(static_cast<std::uint32_t>(i)),
+                             "tenant-" + std::to_string(i), scenario_.load.tenant_cap});
+  }
+  for (std::uint32_t i = 1; i <= routes(); ++i) {
+    model::Route route;
+    route.id = model::RouteId(i);
+    const bool mixes = i > models.size();
+    route.name = mixes ? "any" : models[i - 1];
+    for (const std::string& name : models) {
+      const model::ModelId id = id_of(models, name);
+      if (mixes || id.value() == i) route.targets.push_back({id, 1.0 + id.value()});
+      else route.fallback.push_back(id);
+    }
+    fleet.routes.push_back(route);
+  }
+  return fleet;
+}
+
+}  // namespace signalbox::sim

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a run: the last checks, and the report.
+#include <algorithm>
+#include <cstdio>
+
+#include "sim/world.h"
+
+namespace signalbox::sim {
+
+EngineSums World::sums() const {
+  EngineSums sums;
+  for (const Host& host : hosts_) {
+    for (const truth::Counters* c : {&host.past, &host.engine->counters()}) {
+      sums.prompt_tokens += c->prompt_tokens;
+      sums.cached_tokens += c->cached_tokens;
+      sums.generated_tokens += c->generated_tokens;
+      sums.preemptions += c->preemptions;
+      sums.finished += c->finished;
+      sums.busy_seconds += c->busy_seconds;
+    }
+  }
+  return sums;
+}
+
+// INV-4: what the ledger was told is what the engines counted; they count broken answers and
+// others' requests as well.
+void World::check_engines(const EngineSums& sums) {
+  const ledger::Totals& all = core_.ledger().all();
+  const bool whole = std::all_of(scenario_.groups.begin(), scenario_.groups.end(),
+                                 [](const EngineGroup& g) {
+                                   return g.dialect.usage && g.dialect.cached;
+                                 });
+  const std::uint64_t completed = all.count(model::Outcome::Completed);
+  const bool nothing_else = whole && scenario_.load.others_per_second <= 0 &&
+                            completed == all.ended() && all.attempts == completed;
+  const auto agrees = [&](std::int64_t booked, std::int64_t counted) {
+    return nothing_else ? booked == counted : booked <= counted;
+  };
+  if (!agrees(all.prompt_tokens, sums.prompt_tokens) ||
+      !agrees(all.cached_tokens, sums.cached_tokens) ||
+      !agrees(all.completion_tokens, sums.generated_tokens)) {
+    checker_.violated("INV-4: the engines counted other tokens than the ledger", now_);
+  }
+}
+
+Report World::report() {
+  report_.seed = scenario_.seed;
+  report_.elapsed = now_ - Instant{};
+  const flow::Totals totals = core_.totals();
+  report_.arrived = totals.arrived;
+  report_.outcomes = totals.outcomes;
+  report_.retries = totals.retries;
+  report_.stale_events = totals.stale_events;
+  report_.engines = sums();
+  report_.events = recorder_.events();
+  report_.digest = recorder_.digest();
+  for (std::size_t i = 1; i <= scenario_.groups.size(); ++i) {
+    const perf::Accuracy* accuracy =
+        core_.accuracy(model::PoolId(static_cast<std::uint32_t>(i)));
+    if (accuracy == nullptr) continue;
+    report_.ttft_error = std::max(report_.ttft_error,
+                                  accuracy->summary(perf::Quantity::Ttft).median_error);
+  }
+  if (checker_.clean()) {
+    checker_.finish(core_, now_);
+    check_engines(report_.engines);
+  }
+  if (checker_.clean() && scenario_.replay) {
+    if (const auto differs = recorder_.replay()) {
+      checker_.violated("INV-11: replayed, " + *differs, now_);
+    }
+  }
+  if (!checker_.clean()) report_.violations.push_back(checker_.violation());
+  return report_;
+}
+
+std::string text(const Report& r) {
+  std::string out;
+  char line[256];
+  std::snprintf(line, sizeof line, "seed %llu: %llu requests in %.1f s, %llu good (%.2f/s)\n",
+                static_cast<unsigned long long>(r.seed),
+                static_cast<unsigned long long>(r.arrived), to_seconds(r.elapsed),
+                static_cast<unsigned long long>(r.good), r.goodput());
+  out += line;
+  std::snprintf(line, sizeof line,
+                "ttft s: p50 %.3f p90 %.3f p99 %.3f   e2e s: p50 %.3f p90 %.3f p99 %.3f\n",
+                r.ttft.quantile(0.5), r.ttft.quantile(0.9), r.ttft.quantile(0.99),
+                r.e2e.quantile(0.5), r.e2e.quantile(0.9), r.e2e.quantile(0.99));
+  out += line;
+  std::snprintf(line, sizeof line,
+                "cache hit %.1f %%, preemptions %lld, retries %llu, ttft error %.1f %%\n",
+                100 * r.cache_hit(), static_cast<long long>(r.engines.preemptions),
+                static_cast<unsigned long long>(r.retries), 100 * r.ttft_error);
+  out += line;
+  for (const model::Outcome outcome : model::kOutcomes) {
+    if (r.count(outcome) == 0) continue;
+    out += std::string(model::label(outcome)) + " " + std::to_string(r.count(outcome)) + "  ";
+  }
+  out += "\n";
+  for (const std::string& violation : r.violations) out += violation + "\n";
+  return out;
+}
+
+}  // namespace signalbox::sim

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What came of a run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/histogram.h"
+#include "base/time.h"
+#include "core/model/outcome.h"
+
+namespace signalbox::sim {
+
+// Sums over all engines and incarnations, from their own counters.
+struct EngineSums {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;
+  std::int64_t generated_tokens = 0;
+  std::int64_t preemptions = 0;
+  std::int64_t finished = 0;
+  double busy_seconds = 0;
+};
+
+struct Report {
+  std::uint64_t seed = 0;
+  Duration elapsed{};                    // virtual
+  std::uint64_t arrived = 0;
+  std::array<std::uint64_t, model::kOutcomes.size()> outcomes{};
+  std::uint64_t good = 0;                // completed within both objectives
+  Histogram ttft;                        // s, from arrival to the first token at the gateway
+  Histogram e2e;                         // s, of completed requests
+  EngineSums engines;
+  std::uint64_t retries = 0;
+  std::uint64_t events = 0;
+  std::uint64_t stale_events = 0;        // as the core counts them
+  double ttft_error = 0;                 // median of |log(actual / predicted)|, worst pool
+  std::uint64_t digest = 0;              // of every action with its time: equal runs, equal digests
+  std::vector<std::string> violations;   // the run ends at the first
+
+  double goodput() const {               // requests per second
+    return elapsed > Duration::zero() ? static_cast<double>(good) / to_seconds(elapsed) : 0;
+  }
+  double cache_hit() const {             // share of prompt tokens
+    return engines.prompt_tokens > 0 ? static_cast<double>(engines.cached_tokens) /
+                                           static_cast<double>(engines.prompt_tokens)
+                                     : 0;
+  }
+  std::uint64_t count(model::Outcome outcome) const {
+    return outcomes[static_cast<std::size_t>(outcome)];
+  }
+};
+
+}  // namespace signalbox::sim

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulated run consists of: engines, load, faults, disorder, settings. Plain values; the
+// seed draws everything that is not written here, so (scenario, seed) names one run exactly.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "core/flow/config.h"
+#include "sim/engine/spec.h"
+
+namespace signalbox::sim {
+
+// A length in tokens: lognormal, cut to [least, most].
+struct Lengths {
+  double median = 400;
+  double spread = 0.8;  // deviation of the logarithm
+  std::int64_t least = 1;
+  std::int64_t most = 4096;
+};
+
+// What an engine tells, in its answers and its metrics. What it does not tell is absent.
+struct Dialect {
+  bool usage = true;        // prompt and completion tokens in answers
+  bool cached = true;       // and the cached ones
+  bool timings = false;     // queue, prefill and decode time in answers
+  bool incarnation = true;  // when the process started
+  bool slots = true;
+  bool kv = true;           // KV use and capacity
+  bool counters = true;     // totals and histograms
+};
+
+// One pool of equal engines; each draws its own hidden distortion.
+struct EngineGroup {
+  std::string model = "model-a";  // pools of the same name serve the same model
+  truth::EngineSpec spec;
+  std::string profile;            // of the core's catalogue; empty: the core knows nothing
+  std::string accelerator;
+  std::string precision;
+  int tensor_parallel = 1;
+  int count = 2;
+  double usd_per_hour = 2;
+  int concurrency_max = 0;        // 0: what the engine tells
+  Dialect dialect;
+};
+
+// Sessions begin as a Poisson process, whatever happens to earlier ones. A session's next prompt is
+// its last one, the answer, and something new.
+struct Load {
+  std::int64_t requests = 2000;     // in all
+  double sessions_per_second = 10;
+  Lengths system;                   // system prompts, shared by sessions
+  int system_prompts = 8;
+  double zipf = 1;                  // exponent of their popularity
+  Lengths turn;                     // what each turn adds
+  Lengths answer{120, 0.8, 1, 2048};
+  double follow_up = 0.5;           // chance that a completed turn is followed by another
+  Duration think = std::chrono::seconds(2);  // mean time before it
+  double leavers = 0.05;            // share of clients who leave
+  Duration patience = std::chrono::seconds(1);  // of these, mean
+  double plain = 0.2;               // share of requests that are not streamed
+  double capped = 0.5;              // share of requests with max_tokens
+  double adapters = 0;              // share of requests for one of two LoRA adapters
+  int tenants = 0;
+  int tenant_cap = 0;               // requests of a tenant in flight; 0: unlimited
+  double others_per_second = 0;     // requests that reach the engines past us
+};
+
+struct Fault {
+  enum class Kind : std::uint8_t {
+    Die,       // refuses connections; every sequence is lost; a new incarnation returns
+    Slow,      // steps take `amount` times as long
+    Stall,     // no step ends
+    Fail,      // a share `amount` of requests is answered 5xx
+    Throttle,  // a share `amount` of requests is answered 429
+    Cut,       // a share `amount` of answers breaks off
+    Freeze,    // metrics stay as they are
+    Forget,    // the prefix cache is lost; has no duration
+    Leave,     // the endpoint leaves the fleet; after the duration a new one joins
+    Reprice,   // the pool costs `amount` times as much, and its concurrency limit changes
+    Drain,     // we stop
+  };
+  Kind kind = Kind::Die;
+  Instant at{};
+  Duration lasts{};
+  std::size_t engine = 0;  // modulo the number of engines
+  double amount = 1;
+};
+
+// How far events stray from the order in which things happened, within what the grammar allows.
+struct Disorder {
+  double late = 0;                                       // share of events
+  Duration late_by = std::chrono::milliseconds(20);      // of these, mean
+  double duplicate = 0;                                  // share of events told twice
+  double action_late = 0;                                // share of actions that wait for a thread
+  Duration timer_late = std::chrono::microseconds(200);  // most
+};
+
+struct Scenario {
+  std::uint64_t seed = 1;
+  std::vector<EngineGroup> groups = {EngineGroup{}};
+  Load load;
+  std::vector<Fault> faults;
+  Disorder disorder;
+  flow::Config config;
+  int threads = 2;                                            // I/O threads
+  Duration network = std::chrono::microseconds(300);          // one way
+  Duration scrape_interval = std::chrono::seconds(1);         // ± 10 %
+  Duration scrape_lag = std::chrono::milliseconds(50);        // mean
+  Duration digest_interval = std::chrono::milliseconds(50);
+  Duration first_token_timeout = std::chrono::seconds(60);
+  Duration idle_timeout = std::chrono::seconds(30);
+  Duration give_up = std::chrono::hours(6);  // virtual time after which the run is stuck
+  Duration ttft_wanted = std::chrono::seconds(2);             // goodput counts what meets both
+  Duration e2e_wanted = std::chrono::seconds(30);
+  bool replay = true;  // hands the recorded events to a second core, which has to act the same
+};
+
+// Any scenario: a fleet, settings, load, faults and disorder, drawn by the seed. The faults heal.
+Scenario random_scenario(std::uint64_t seed, std::int64_t requests);
+
+}  // namespace signalbox::sim

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: whole runs keep every invariant, reproduce exactly, and behave as physics says. Method: the
+// seed draws fleets, settings, load, faults and disorder; the checkers watch every event.
+#include "sim/run.h"
+
+#include <gtest/gtest.h>
+
+namespace signalbox::sim {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kSeeds = 20;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr std::uint64_t kSeeds = 20;
+#else
+constexpr std::uint64_t kSeeds = 200;
+#endif
+#else
+constexpr std::uint64_t kSeeds = 200;
+#endif
+
+void expect_clean(const Report& report) {
+  EXPECT_TRUE(report.violations.empty()) << text(report);
+}
+
+// Eight engines well below their capacity; nothing fails.
+Scenario calm() {
+  Scenario s;
+  s.seed = 11;
+  s.groups[0].count = 8;
+  s.groups[0].spec.kv_tokens = 200'000;
+  s.load.requests = 1000;
+  s.load.sessions_per_second = 15;
+  s.load.leavers = 0;
+  s.load.answer = {60, 0.6, 1, 400};
+  s.load.system = {1500, 0.3, 100, 3000};
+  s.config.decisions_kept = 100;
+  return s;
+}
+
+class RandomRuns : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(RandomRuns, KeepEveryInvariant) {
+  constexpr std::uint64_t kPart = 10;
+  for (std::uint64_t seed = GetParam(); seed <= kSeeds; seed += kPart) {
+    const Report report = run(random_scenario(seed, 2000));
+    expect_clean(report);
+    EXPECT_GT(report.arrived, 0u) << "seed " << seed;
+    if (!report.violations.empty()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomRuns, testing::Range<std::uint64_t>(1, 11));
+
+TEST(Sim, TheSameSeedGivesTheSameActions) {
+  for (const std::uint64_t seed : {3u, 14u, 15u}) {
+    const Report first = run(random_scenario(seed, 500));
+    const Report second = run(random_scenario(seed, 500));
+    EXPECT_EQ(first.digest, second.digest);
+    EXPECT_EQ(text(first), text(second));
+  }
+}
+
+TEST(Sim, AnotherSeedGivesOtherActions) {
+  Scenario s = calm();
+  const Report first = run(s);
+  ++s.seed;
+  EXPECT_NE(first.digest, run(s).digest);
+}
+
+TEST(Sim, ACalmFleetCompletesEverythingInTime) {
+  const Report report = run(calm());
+  expect_clean(report);
+  EXPECT_EQ(report.count(model::Outcome::Completed), 1000u);
+  EXPECT_GE(report.good, 990u) << text(report);
+  EXPECT_EQ(report.retries, 0u);
+}
+
+TEST(Sim, SharedPrefixesAreFoundAgain) {
+  Scenario s = calm();
+  const Report shared = run(s);
+  s.load.follow_up = 0;
+  s.load.system_prompts = 5000;
+  s.load.zipf = 0;
+  const Report unique = run(s);
+  EXPECT_GT(shared.cache_hit(), 0.5) << text(shared);
+  EXPECT_LT(unique.cache_hit(), 0.1) << text(unique);
+}
+
+TEST(Sim, AnEngineThatDiesCostsRetriesNotAnswers) {
+  Scenario s = calm();
+  s.load.plain = 1;  // nothing was delivered, so everything can be tried again
+  for (std::size_t i = 0; i < 4; ++i) {
+    s.faults.push_back({Fault::Kind::Die, Instant{} + std::chrono::seconds(5 + 8 * i),
+                        std::chrono::seconds(4), i, 1});
+  }
+  const Report report = run(s);
+  expect_clean(report);
+  EXPECT_GT(report.retries, 0u);
+  EXPECT_GE(report.count(model::Outcome::Completed), 999u) << text(report);
+}
+
+TEST(Sim, PredictionsComeNearTheHiddenTruth) {
+  Scenario s = calm();
+  s.load.requests = 1500;
+  s.groups[0].dialect.timings = true;
+  const Report report = run(s);
+  expect_clean(report);
+  EXPECT_LT(report.ttft_error, 0.35) << text(report);
+}
+
+TEST(Sim, SmallMemoryIsMetWithPreemptionsAndOverloadWithQueues) {
+  Scenario s = calm();
+  s.groups[0].count = 2;
+  s.groups[0].spec.kv_tokens = 12'000;
+  s.load.sessions_per_second = 30;
+  s.load.answer = {400, 0.3, 1, 800};
+  s.config.admission.queue_requests_max = 50;
+  const Report report = run(s);
+  expect_clean(report);
+  EXPECT_GT(report.engines.preemptions, 0);
+  EXPECT_GT(report.count(model::Outcome::QueueFull), 0u) << text(report);
+}
+
+TEST(Sim, ADrainingGatewayFinishesWhatItHasAndTakesNoMore) {
+  Scenario s = calm();
+  s.faults.push_back({Fault::Kind::Drain, Instant{} + std::chrono::seconds(20), {}, 0, 1});
+  const Report report = run(s);
+  expect_clean(report);
+  EXPECT_GT(report.count(model::Outcome::Draining), 0u);
+  EXPECT_EQ(report.count(model::Outcome::Draining) + report.count(model::Outcome::Completed),
+            report.arrived);
+}
+
+}  // namespace
+}  // namespace signalbox::sim

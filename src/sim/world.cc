@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clock, the door of the core, and what is late on the way to it.
+#include "sim/world.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace signalbox::sim {
+namespace {
+
+// Looks at engines go on for ever.
+bool is_look(const model::Event& event) {
+  return std::holds_alternative<model::EndpointObserved>(event) ||
+         std::holds_alternative<model::EndpointUnreachable>(event);
+}
+
+}  // namespace
+
+Report run(const Scenario& scenario) { return World(scenario).run(); }
+
+World::World(const Scenario& scenario)
+    : scenario_(scenario), rng_(scenario.seed, "world"), others_rng_(scenario.seed, "others"),
+      load_(scenario.load, scenario.seed, routes(),
+            {flow::lora_hash("adapter-1"), flow::lora_hash("adapter-2")}, context()),
+      checker_(scenario.seed), recorder_(scenario.config, scenario.seed, scenario.replay),
+      core_(scenario.config, scenario.seed),
+      thread_busy_until_(static_cast<std::size_t>(scenario.threads)) {}
+
+Report World::run() {
+  std::size_t number = 0;
+  for (std::size_t group = 0; group < scenario_.groups.size(); ++group) {
+    for (int i = 0; i < scenario_.groups[group].count; ++i) add_host(group, number++);
+  }
+  apply();
+  for (int thread = 0; thread < scenario_.threads; ++thread) {
+    at(now_ + scenario_.digest_interval, Due::Digest, static_cast<std::uint32_t>(thread));
+  }
+  at(now_ + load_.until_next_session(), Due::Session);
+  if (scenario_.load.others_per_second > 0) at(now_, Due::Other);
+  for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
+    at(scenario_.faults[i].at, Due::FaultBegins, 0, i);
+    ++faults_open_;
+  }
+  while (checker_.clean() && !at_rest()) {
+    const EventQueue<What>::Item item = queue_.pop();
+    now_ = item.at;
+    if (now_ - Instant{} > scenario_.give_up) checker_.violated("the run does not end", now_);
+    perform(item.what);
+  }
+  return report();
+}
+
+// Nobody comes any more, nobody waits, nothing is on its way.
+bool World::at_rest() const {
+  return requests_ >= static_cast<std::uint64_t>(scenario_.load.requests) && clients_.empty() &&
+         turns_.empty() && told_ == 0 && late_actions_.empty() && flights_.empty() &&
+         faults_open_ == 0;
+}
+
+void World::perform(const What& w) {
+  switch (w.due) {
+    case Due::Session: return session();
+    case Due::Turn: {
+      Ask ask = std::move(turns_.at(w.what));
+      turns_.erase(w.what);
+      return arrive(std::move(ask));
+    }
+    case Due::Leave: return leave(model::RequestId(w.what));
+    case Due::Other: return other_request();
+    case Due::Deliver: return deliver(w.what);
+    case Due::Carry: {
+      const model::OwnedAction action = late_actions_.at(w.what);
+      late_actions_.erase(w.what);
+      return carry_out(action.action);
+    }
+    case Due::Reach: return reach(w.what);
+    case Due::Close: {
+      Host& host = hosts_[w.who];
+      catch_up(host);
+      host.engine->abort(w.what, now_);
+      return rearm(w.who);
+    }
+    case Due::Step: return step(w.who);
+    case Due::Scrape: return scrape(w.who);
+    case Due::Digest: return digest(w.who);
+    case Due::Wake: return wake(w.what);
+    case Due::FaultBegins: return begin(scenario_.faults[w.what]);
+    case Due::FaultEnds: return end(scenario_.faults[w.what]);
+  }
+}
+
+void World::feed(model::Event&& event) {
+  checker_.event(event, now_);
+  recorder_.event(event, now_);
+  actions_.clear();
+  core_.handle(std::move(event), now_, actions_);
+  follow_up(actions_);
+}
+
+void World::apply() {
+  const flow::Setup next = setup();
+  checker_.applied(next, now_);
+  recorder_.applied(next, now_);
+  actions_.clear();
+  core_.apply(next, now_, actions_);
+  follow_up(actions_);
+}
+
+void World::follow_up(flow::Actions& actions) {
+  for (const model::OwnedAction& action : actions) checker_.action(action, now_);
+  recorder_.actions(actions);
+  checker_.after(core_, now_);
+  for (const model::OwnedAction& action : actions) carry(action);
+  arm_wake();
+}
+
+// Hands the event to the core after `delay`, or later, or twice.
+void World::send(model::Event event, Duration delay) {
+  const Disorder& disorder = scenario_.disorder;
+  const auto park = [&](model::Event copy, Duration after) {
+    if (!is_look(copy)) ++told_;
+    events_.emplace(++parked_, std::move(copy));
+    at(now_ + after, Due::Deliver, 0, parked_);
+  };
+  const auto late = [&] { return from_seconds(rng_.exponential(to_seconds(disorder.late_by))); };
+  if (rng_.chance(disorder.duplicate)) park(event, delay + late());
+  if (rng_.chance(disorder.late)) delay += late();
+  park(std::move(event), delay);
+}
+
+void World::deliver(std::uint64_t parked) {
+  model::Event event = std::move(events_.at(parked));
+  events_.erase(parked);
+  if (!is_look(event)) --told_;
+  feed(std::move(event));
+}
+
+// The timer of the server: it may be late, and is set anew when the core wants an earlier one.
+void World::arm_wake() {
+  const Instant wanted = core_.next_wake();
+  if (wanted >= wake_at_) return;
+  wake_at_ = wanted;
+  const double late = rng_.uniform() * to_seconds(scenario_.disorder.timer_late);
+  at(std::max(now_, wanted) + std::chrono::microseconds(1) + from_seconds(late), Due::Wake, 0,
+     ++arming_);
+}
+
+void World::wake(std::uint64_t arming) {
+  if (arming != arming_) return;
+  wake_at_ = kNever;
+  if (core_.next_wake() <= now_) return feed(model::Tick{});
+  arm_wake();
+}
+
+}  // namespace signalbox::sim
