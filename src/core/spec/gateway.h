@@ -122,6 +122,7 @@ struct Timeouts {
   Duration tls_handshake = std::chrono::seconds(10);
   Duration connect = std::chrono::seconds(2);
   Duration first_token = std::chrono::seconds(120);
+  Duration plain_answer = std::chrono::seconds(600);
   Duration event_idle = std::chrono::seconds(60);
   Duration upstream_keep_alive_idle = std::chrono::seconds(4);
   Duration drain = std::chrono::seconds(30);
@@ -140,6 +141,8 @@ void describe(V& v, Timeouts& c) {
   v(c.connect, "connect", "Connecting to an engine.", Range{0.001, 3600});
   v(c.first_token, "first_token", "From sending a request to the engine's first token.",
     Range{0.01, 86400});
+  v(c.plain_answer, "plain_answer",
+    "From sending a request that streams nothing to the engine's answer.", Range{0.01, 86400});
   v(c.event_idle, "event_idle", "Silence of an engine inside its answer.", Range{0.01, 86400});
   v(c.upstream_keep_alive_idle, "upstream_keep_alive_idle",
     "An idle engine connection; below the engine's own, which is 5s for many.", Range{0, 3600});

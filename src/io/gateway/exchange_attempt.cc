@@ -15,9 +15,6 @@ namespace {
 using http::FieldName;
 using model::AttemptResult;
 
-// A plain answer comes when it is whole; clients of the OpenAI kind wait this long.
-constexpr Duration kPlainAnswer = std::chrono::seconds(600);
-
 bool asks_for_usage(const json::RequestScan& scan) {
   return scan.include_usage == json::IncludeUsage::True;
 }
@@ -190,7 +187,7 @@ void Exchange::open_upstream(bool fresh) {
 Duration Exchange::first_token_limit() const {
   // A plain answer comes when it is whole: its first byte is its last token.
   const bool streams = scan_.stream || plan_.assemble;
-  return streams ? published_->timeouts.first_token : kPlainAnswer;
+  return streams ? published_->timeouts.first_token : published_->timeouts.plain_answer;
 }
 
 void Exchange::arm(Duration limit) { worker_.loop().arm_after(deadline_, limit); }
