@@ -13,7 +13,8 @@ option(SIGNALBOX_TESTS "Build unit tests and checks" ON)
 add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Wold-style-cast
                     -Woverloaded-virtual -Wimplicit-fallthrough -fno-omit-frame-pointer)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_compile_options(-Wthread-safety)
+  # libstdc++'s stable_sort calls what libstdc++ itself has deprecated.
+  add_compile_options(-Wthread-safety -Wno-deprecated-declarations)
 else()
   # g++-12 reports std::string and std::variant internals under -O2 and sanitizers (GCC 105329).
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow)

@@ -72,6 +72,9 @@ flow::Config core_config(const spec::Gateway& gateway) {
   flow::Config config;
   config.admission = gateway.admission;
   config.cache = gateway.cache;
+  config.calibrator = gateway.prediction.calibration;
+  config.lengths = gateway.prediction.output_lengths;
+  config.ledger = gateway.ledger;
   config.recovery = gateway.recovery;
   config.routing = gateway.routing;
   config.decisions_kept = gateway.limits.decisions_kept;
@@ -111,7 +114,7 @@ void Controller::use_addresses(config::Loaded base, std::vector<spec::Url> urls)
 }
 
 void Controller::reload(config::Loaded next) {
-  const std::vector<std::string> changes = spec::diff(loaded_.config, next.config);
+  const std::vector<std::string> changes = config::diff(loaded_, next);
   log_info("configuration reloaded", {{"changes", changes.size()}});
   for (const std::string& change : changes) log_info(change);
   tls_.clear();

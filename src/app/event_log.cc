@@ -58,6 +58,9 @@ std::string settings_yaml(const flow::Config& config) {
   spec::Config document;
   document.gateway.admission = config.admission;
   document.gateway.cache = config.cache;
+  document.gateway.prediction.calibration = config.calibrator;
+  document.gateway.prediction.output_lengths = config.lengths;
+  document.gateway.ledger = config.ledger;
   document.gateway.recovery = config.recovery;
   document.gateway.routing = config.routing;
   document.gateway.limits.decisions_kept = static_cast<int>(config.decisions_kept);

@@ -239,6 +239,8 @@ Result<int> Server::run() {
   use_configuration();
   if (watch) {
     files_ = std::make_unique<FileWatch>(*loop_, [this] { reload(); });
+    // A folder's own time tells of new files.
+    watched.push_back(options_.config);
     files_->set_files(std::move(watched));
   }
   for (auto& worker : workers_) threads_.emplace_back([&worker] { worker->run(); });
@@ -269,7 +271,11 @@ void Server::reload() {
                      {{"why", next.error().message}});
   }
   controller_->reload(std::move(*next));
-  if (files_) files_->set_files(controller_->loaded().files);
+  if (files_) {
+    std::vector<std::string> watched = controller_->loaded().files;
+    watched.push_back(options_.config);
+    files_->set_files(std::move(watched));
+  }
   reload_certificates();
 }
 
