@@ -349,6 +349,12 @@ class Leaving(Case):
         self.leave(chat("p5", stream=True, max_tokens=500, ignore_eos=True), b'"content":" ',
                    "reset")
 
+    def test_a_second_request_on_a_connection_may_take_its_time(self):
+        with self.gateway.connect() as c:
+            for i in range(2):
+                answer = c.request("POST", CHAT, chat(f"second {i}", max_tokens=2))
+                self.assertEqual(answer.status, 200, answer)
+
     def test_half_a_body_and_gone_reaches_no_engine(self):
         calls = self.fleet.calls()
         connection = self.gateway.connect()
