@@ -171,10 +171,13 @@ void Checker::check_rest(const flow::Flow& core, Instant now) {
   if (core.ledger().open() != ledger::Cost{}) violated("INV-3: at rest, with open costs", now);
 }
 
-// Requests wait only while every endpoint that could serve them is full: with one pool, and while
-// nobody waits for a second attempt, free places and waiting requests do not go together.
+// Requests wait only while every endpoint that could serve them is full: with one pool, a free place
+// and a request that nobody has failed yet do not go together.
 void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
-  const bool waits = core.totals().waiting > 0 && fleet_->pools.size() == 1;
+  const bool waits =
+      fleet_->pools.size() == 1 && std::any_of(open_.begin(), open_.end(), [](const auto& entry) {
+        return !entry.second.endpoint && !entry.second.attempt;
+      });
   bool room = false;
   if (waits) {
     for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {

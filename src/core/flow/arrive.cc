@@ -49,11 +49,15 @@ void Core::on(model::RequestArrived&& event, Instant now, Actions& out) {
                     out);
   }
   bind_chain(request);
-  // First come, first served: nobody overtakes those who wait already.
-  if (!queue_.empty(request.model)) return enqueue(request, now, out);
+  // First come, first served: nobody overtakes those who wait already, unless all of them wait for
+  // reasons of their own.
+  if (!queue_.empty(request.model) && !apart_.contains(request.model)) {
+    return enqueue(request, now, out);
+  }
   switch (place(request, now, out)) {
     case Placed::Sent: return;
-    case Placed::Waits: return enqueue(request, now, out);
+    case Placed::Waits:
+    case Placed::WaitsApart: return enqueue(request, now, out);
     case Placed::Nowhere:
       return conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5),
                       out);

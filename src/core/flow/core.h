@@ -130,7 +130,12 @@ class Core {
   bool idle() const;
 
  private:
-  enum class Placed { Sent, Waits, Nowhere };
+  enum class Placed {
+    Sent,
+    Waits,       // every place is full
+    WaitsApart,  // full are the places that it could use; others may find one
+    Nowhere,
+  };
 
   // apply.cc
   void add_pool(const model::Pool& pool, const model::Fleet& fleet);
@@ -218,6 +223,7 @@ class Core {
   double service_seconds_ = 1;         // decayed mean of how long an attempt runs
   std::set<model::EndpointId> risky_;  // endpoints whose recent failures are priced
   std::set<model::ModelId> drain_next_;     // queues that still may move: at the next tick
+  std::set<model::ModelId> apart_;          // all who wait for them wait apart
   std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
   Instant refresh_at_ = kNever;        // coefficients and risks are handed to routing then
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depart: ask routing for a place, send, or wait. A request waits only while every endpoint that
-// could serve it is at its concurrency limit.
+// could serve it is at its concurrency limit. First come, first served among those who could go to
+// the same places: who waits for reasons of its own (an endpoint that failed it, an adapter, its
+// size) holds up nobody else.
 #include <algorithm>
 
 #include "core/admission/retry_after.h"
@@ -11,9 +13,18 @@ namespace {
 
 using Answer = model::Conclude::Answer;
 
-// Waiting requests that one event may send on their way; the rest go at the next tick.
+// Waiting requests that one event may look at; the rest go at the next tick.
 constexpr int kDrainSlice = 16;
 constexpr int kLengthUses = 16;
+
+// Whether endpoints may be open that only this request cannot use.
+bool open_to_others(const routing::Decision& decision) {
+  const auto refused = [&](routing::Reason reason) {
+    return decision.refusals[static_cast<std::size_t>(reason)].count > 0;
+  };
+  return refused(routing::Reason::AlreadyTried) || refused(routing::Reason::Memory) ||
+         refused(routing::Reason::Lora) || refused(routing::Reason::Tenant);
+}
 
 }  // namespace
 
@@ -83,7 +94,8 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   ++totals_.decisions;
   totals_.candidates_evaluated += decision.evaluated;
   switch (decision.kind) {
-    case routing::Decision::Kind::Wait: return Placed::Waits;
+    case routing::Decision::Kind::Wait:
+      return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
     case routing::Decision::Kind::None: return Placed::Nowhere;
     case routing::Decision::Kind::Place: break;
   }
@@ -158,21 +170,29 @@ void Core::enqueue(Request& request, Instant now, Actions& out) {
 }
 
 void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
-  for (int sent = 0; !queue_.empty(model); ++sent) {
-    if (sent == kDrainSlice) {
-      drain_next_.insert(model);
+  apart_.erase(model);
+  model::RequestId next = queue_.front(model);
+  bool moved = false;
+  for (int looked = 0; next; ++looked) {
+    if (looked == kDrainSlice) {
+      if (moved) drain_next_.insert(model);
       return;
     }
-    Request* request = find(queue_.front(model));
+    const model::RequestId id = next;
+    Request* request = find(id);
     CHECK(request != nullptr);
     const Placed placed = place(*request, now, out);
     if (placed == Placed::Waits) return;
-    queue_.pop(model);
+    next = queue_.next(id);
+    if (placed == Placed::WaitsApart) continue;
+    moved = true;
+    queue_.remove(model, id);
     request->waiting = false;
     if (placed == Placed::Nowhere) {
       conclude(*request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5), out);
     }
   }
+  if (!queue_.empty(model)) apart_.insert(model);
 }
 
 // When the queue of the model will have drained: what waits, over the pace at which attempts end.

@@ -21,7 +21,8 @@ void Core::failed(Request& request, const model::AttemptEnded& event, Instant no
   if (decision.retry) {
     switch (place(request, now, out)) {
       case Placed::Sent: ++totals_.retries; return;
-      case Placed::Waits: return enqueue(request, now, out);
+      case Placed::Waits:
+      case Placed::WaitsApart: return enqueue(request, now, out);
       case Placed::Nowhere: break;
     }
   }
