@@ -65,6 +65,8 @@ void Exchange::dispatch(const model::Dispatch& action) {
   }
   record_.endpoint = endpoint_->label;
   build_request(*endpoint_);
+  // Nothing of an earlier attempt or request may count for this one.
+  relay_.begin(plan_, 0, false);
   open_upstream(false);
 }
 
