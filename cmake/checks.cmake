@@ -31,7 +31,8 @@ if(SIGNALBOX_TESTS)
   endforeach()
 endif()
 
-# Fuzzers: src/MODULE/NAME_fuzz.cc becomes NAME_fuzz, linked with its module. scripts/fuzz runs them.
+# Fuzzers: src/MODULE/NAME_fuzz.cc becomes NAME_fuzz, linked with its module; scripts/fuzz runs
+# them.
 if(SIGNALBOX_FUZZ)
   add_custom_target(fuzzers)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*_fuzz.cc)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP client on raw sockets that shows exactly what came, and lets tests send what they like."""
+"""An HTTP client on raw sockets that shows what came, and lets tests send what they like."""
 import json
 import re
 import socket

@@ -362,7 +362,8 @@ class Responses(Case):
 
     def test_a_stream_whose_framing_breaks_ends_with_an_error(self):
         stream = event("A") + event("B")
-        for name, tail in (("bad size", b"zz\r\n"), ("bare LF", b"5\nhello"), ("cut", b"50\r\nhal")):
+        tails = (("bad size", b"zz\r\n"), ("bare LF", b"5\nhello"), ("cut", b"50\r\nhal"))
+        for name, tail in tails:
             self.fake.reply = chunked([stream], end=False) + tail
             with self.subTest(name):
                 answer = self.gateway.chat(chat(stream=True))

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed traffic over emulated engines, and two placements taken apart.
 
-Starts engines and a gateway, plays sessions with shared prefixes among single questions, then picks
-one decision that chose a loaded engine which held the prefix over an idle one that did not, and one
-that did the opposite. The stated change is applied to the recorded inputs, and the score is
-reckoned here anew: the choice must flip. Also: predicted against actual by hundreds of requests, and replay.
+Starts engines and a gateway, plays sessions with shared prefixes among single questions, then
+picks one decision that chose a loaded engine which held the prefix over an idle one that did not,
+and one that did the opposite. The stated change is applied to the recorded inputs, and the score
+is reckoned here anew: the choice must flip. Also: predicted against actual by hundreds of
+requests, and replay.
 
 usage: run.py [--requests 2000] [--engines 4] [--speed 20] [--signalbox build/release/signalbox]
 """
@@ -25,7 +26,8 @@ import time
 import urllib.request
 
 WORDS = ("the of and to in is that for it as was with be by on not he his but at are this have "
-         "from or had an they which one you were all her she there would their we him been has").split()
+         "from or had an they which one you were all her she there would their we him "
+         "been has").split()
 
 
 def free_port():

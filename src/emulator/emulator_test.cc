@@ -64,7 +64,7 @@ class Client {
            head.compare(at, 15, "ontent-Length: ") != 0)
       at = head.find("ontent-", at + 1);
     if (at == head.npos) return head;
-    const auto size = static_cast<std::size_t>(std::atoi(head.c_str() + at + 15));
+    const auto size = static_cast<std::size_t>(std::stoul(head.substr(at + 15)));
     while (buffer_.size() < size && more()) continue;
     head += buffer_.substr(0, size);
     buffer_.erase(0, size);
@@ -409,7 +409,7 @@ TEST_F(FaultTest, APlainAnswerIsCutInItsMiddle) {
   const std::size_t head = all.find("\r\n\r\n");
   ASSERT_NE(head, all.npos);
   const std::size_t at = all.find("content-length: ");
-  const int promised = std::atoi(all.c_str() + at + 16);
+  const int promised = std::stoi(all.substr(at + 16));
   EXPECT_LT(static_cast<int>(all.size() - head - 4), promised);
   EXPECT_GT(all.size(), head + 4);
 }

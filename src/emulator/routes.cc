@@ -63,7 +63,7 @@ void Engine::serve_vllm(Connection& c, const RequestInfo& info, std::string_view
     const std::string field = "allow: " + std::string(allow) + "\r\n";
     c.reply(405, kJson, "{\"detail\":\"Method Not Allowed\"}", field);
   };
-  if (const auto api = api_of(path)) 
+  if (const auto api = api_of(path))
     return post ? serve_generation(c, info, *api, body) : wrong("POST");
   if (path == "/health" || path == "/ping") return get || post ? health(c) : wrong("GET");
   if (path == "/metrics") return get ? c.reply(200, kText, metrics_text()) : wrong("GET");
