@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the fleet decides who may serve what, and may change under requests in flight. Method:
+// scenarios by hand.
+#include "core/flow/desk_for_test.inc"
+
+namespace signalbox::flow {
+namespace {
+
+// A second model in a pool of its own, with one endpoint.
+model::EndpointId add_model(Desk& desk) {
+  desk.fleet.models.push_back({model::ModelId(2), "n", "", 8, 0, 100'000, {}});
+  model::Pool pool = desk.fleet.pools[0];
+  pool.id = model::PoolId(2);
+  pool.name = "q";
+  pool.model = model::ModelId(2);
+  desk.fleet.pools.push_back(pool);
+  return desk.add_endpoint(2);
+}
+
+TEST(Fleet, WhatRunsOnAnEndpointThatLeftRunsOn) {
+  Desk desk(2);
+  const auto r = desk.arrive();
+  const auto place = desk.place(r);
+  desk.remove_endpoint(place);
+  desk.apply();
+  EXPECT_TRUE(desk.actions().empty()) << "nobody is cut off";
+  desk.first_token(r);
+  desk.complete(r);
+  EXPECT_EQ(desk.outcome(r), Outcome::Completed);
+  EXPECT_TRUE(desk.core().idle());
+  EXPECT_NE(desk.place(desk.arrive()), place) << "nobody goes there any more";
+}
+
+TEST(Fleet, WhatFailsOnAnEndpointThatLeftIsTriedElsewhere) {
+  Desk desk(2);
+  const auto r = desk.arrive();
+  const auto place = desk.place(r);
+  desk.remove_endpoint(place);
+  desk.apply();
+  desk.fail(r, AttemptResult::Reset);
+  EXPECT_TRUE(desk.place(r) && desk.place(r) != place);
+}
+
+TEST(Fleet, AnEndpointThatJoinsServesThoseWhoWait) {
+  Desk desk(1, 1);
+  desk.arrive();
+  const auto b = desk.arrive();
+  EXPECT_TRUE(desk.waits(b));
+  const auto fresh = desk.add_endpoint(1);
+  desk.apply();
+  desk.wait(0s);
+  EXPECT_EQ(desk.place(b), fresh);
+}
+
+TEST(Fleet, WhoWaitsForAModelThatLeftIsTold) {
+  Desk desk(1, 1);
+  const auto a = desk.arrive(), b = desk.arrive();
+  desk.remove_endpoint(model::EndpointId(1));
+  desk.apply();
+  EXPECT_EQ(desk.outcome(b), Outcome::NoEndpoint);
+  EXPECT_GT(desk.conclusion(b).retry_after, 0s);
+  EXPECT_EQ(desk.outcome(desk.arrive()), Outcome::NoEndpoint);
+  desk.complete(a);
+  EXPECT_TRUE(desk.core().idle());
+}
+
+TEST(Fleet, APoolMayLeaveWithRequestsInFlight) {
+  Desk desk(1);
+  add_model(desk);
+  const auto r = desk.arrive();
+  desk.remove_endpoint(model::EndpointId(1));
+  desk.fleet.pools.erase(desk.fleet.pools.begin());
+  desk.apply();
+  desk.first_token(r);
+  desk.complete(r);
+  EXPECT_EQ(desk.outcome(r), Outcome::Completed);
+  EXPECT_TRUE(desk.core().idle());
+}
+
+TEST(Fleet, LooksAtEndpointsThatLeftAreStale) {
+  Desk desk(2);
+  desk.apply();
+  desk.remove_endpoint(model::EndpointId(2));
+  desk.apply();
+  desk.observe(model::EndpointId(2));
+  desk.tell(model::EndpointUnreachable{model::EndpointId(2)});
+  EXPECT_EQ(desk.core().totals().stale_events, 2u);
+  EXPECT_EQ(desk.core().endpoints(model::PoolId(1), desk.now).size(), 1u);
+}
+
+TEST(Fleet, TheSameFleetAgainChangesNothing) {
+  Desk desk(2, 1);
+  const auto a = desk.arrive();
+  desk.apply();
+  desk.apply();
+  EXPECT_TRUE(desk.actions().empty());
+  const auto b = desk.arrive();
+  EXPECT_NE(desk.place(a), desk.place(b)) << "its load is still known";
+  EXPECT_TRUE(desk.waits(desk.arrive()));
+}
+
+TEST(Fleet, SlotsThatTheEngineTellsAreTheLimitWhenNoneIsDeclared) {
+  Desk desk(1, 0);
+  model::EngineState state;
+  state.slots = 2;
+  desk.observe(model::EndpointId(1), state);
+  desk.arrive();
+  desk.arrive();
+  EXPECT_TRUE(desk.waits(desk.arrive()));
+}
+
+TEST(Fleet, SixtyFourAtOnceWhenNobodyTells) {
+  Desk desk(1, 0);
+  for (int i = 0; i < 64; ++i) EXPECT_TRUE(desk.place(desk.arrive()));
+  EXPECT_TRUE(desk.waits(desk.arrive()));
+}
+
+TEST(Drain, AdmitsNobodyAndFinishesWhatIsThere) {
+  Desk desk(1, 1);
+  const auto a = desk.arrive(), b = desk.arrive();
+  desk.tell(model::DrainStarted{});
+  const auto c = desk.arrive();
+  EXPECT_EQ(desk.outcome(c), Outcome::Draining);
+  EXPECT_GT(desk.conclusion(c).retry_after, 0s);
+  desk.complete(a);
+  EXPECT_TRUE(desk.place(b)) << "who waits is in flight";
+  desk.complete(b);
+  EXPECT_TRUE(desk.core().idle());
+}
+
+TEST(Routes, TrafficIsSplitByWeight) {
+  Desk desk(1, 1000);
+  add_model(desk);
+  desk.fleet.routes[0].targets = {{model::ModelId(1), 3}, {model::ModelId(2), 1}};
+  int second = 0;
+  for (int i = 0; i < 800; ++i) {
+    const auto r = desk.arrive();
+    if (desk.place(r) == model::EndpointId(2)) ++second;
+    desk.complete(r);
+  }
+  EXPECT_NEAR(second, 200, 40);
+}
+
+TEST(Routes, ATargetWithoutEndpointsGivesItsShareToTheOthers) {
+  Desk desk(1, 1000);
+  const auto other = add_model(desk);
+  desk.fleet.routes[0].targets = {{model::ModelId(1), 1}, {model::ModelId(2), 1}};
+  desk.remove_endpoint(other);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
+}
+
+TEST(Routes, FallbackServesOnlyWhenNoTargetCan) {
+  Desk desk(1, 1000);
+  const auto other = add_model(desk);
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
+  desk.remove_endpoint(model::EndpointId(1));
+  desk.apply();
+  EXPECT_EQ(desk.place(desk.arrive()), other);
+}
+
+TEST(Routes, AnUnknownRouteHasNoEndpoint) {
+  Desk desk(1);
+  model::RequestArrived r = desk.request();
+  r.route = model::RouteId(9);
+  EXPECT_EQ(desk.outcome(desk.arrive(r)), Outcome::NoEndpoint);
+}
+
+TEST(Routes, AnAdapterThatNobodyHasHasNoEndpoint) {
+  Desk desk(1);
+  model::RequestArrived r = desk.request();
+  r.lora = lora_hash("law");
+  EXPECT_TRUE(desk.place(desk.arrive(r)));
+  r.lora = lora_hash("poetry");
+  EXPECT_EQ(desk.outcome(desk.arrive(r)), Outcome::NoEndpoint);
+}
+
+TEST(Routes, APoolServesOnlyItsTenants) {
+  Desk desk(1);
+  desk.fleet.tenants = {{model::TenantId(1), "in", 0}, {model::TenantId(2), "out", 0}};
+  desk.fleet.pools[0].tenants = {model::TenantId(1)};
+  model::RequestArrived r = desk.request();
+  r.tenant = model::TenantId(1);
+  EXPECT_TRUE(desk.place(desk.arrive(r)));
+  r.tenant = model::TenantId(2);
+  EXPECT_EQ(desk.outcome(desk.arrive(r)), Outcome::NoEndpoint);
+}
+
+TEST(Routes, APromptThatSeemsTooLongIsSentForTheEngineToJudge) {
+  Desk desk(1);
+  desk.fleet.models[0].context_tokens = 4096;
+  model::RequestArrived r = desk.request();
+  r.prompt.bytes = 1 << 20;
+  const auto id = desk.arrive(r);
+  EXPECT_TRUE(desk.place(id));
+  desk.fail(id, AttemptResult::ClientError);
+  EXPECT_EQ(desk.outcome(id), Outcome::EngineClientError);
+}
+
+}  // namespace
+}  // namespace signalbox::flow
