@@ -115,8 +115,8 @@ bool AnswerRelay::like_the_last(std::string_view data) const {
 
 void AnswerRelay::remember_shape(std::string_view data, const json::Chunk& chunk) {
   shape_head_.clear();
-  if (mode_ != Mode::Stream || chunk.contents != 1 || chunk.finishes != 0 || chunk.has_usage ||
-      chunk.error || chunk.done || (chunk.model && !plan_.model.empty()) ||
+  if (mode_ != Mode::Stream || error_seen_ || chunk.contents != 1 || chunk.finishes != 0 ||
+      chunk.has_usage || chunk.error || chunk.done || (chunk.model && !plan_.model.empty()) ||
       (chunk.null_usage && plan_.drop_usage)) {
     return;
   }
@@ -190,7 +190,10 @@ AttemptResult AnswerRelay::end(bool whole) {
     case Mode::Stream: return end_stream(whole);
     case Mode::Assemble: {
       const AttemptResult result = end_stream(whole);
-      if (result == AttemptResult::Ok) held_ = assembler_->finish();
+      if (result == AttemptResult::Ok) {
+        held_ = assembler_->finish();
+        rename_held(json::read_answer(plan_.api, held_).model);
+      }
       return result;
     }
     case Mode::Hold: return end_held(whole);
@@ -233,14 +236,17 @@ AttemptResult AnswerRelay::end_held(bool whole) {
   if (answer.error) return AttemptResult::ServerError;
   if (!answer.complete()) return AttemptResult::Truncated;
   tokens_ = std::max<std::int64_t>(tokens_, 1);
-  if (answer.model && !plan_.model.empty()) {
-    json::Edits edits(held_);
-    edits.replace(answer.model, json::quote(plan_.model));
-    std::string renamed;
-    edits.append_to(renamed);
-    held_ = std::move(renamed);
-  }
+  rename_held(answer.model);
   return AttemptResult::Ok;
+}
+
+void AnswerRelay::rename_held(json::Span model) {
+  if (!model || plan_.model.empty()) return;
+  json::Edits edits(held_);
+  edits.replace(model, json::quote(plan_.model));
+  std::string renamed;
+  edits.append_to(renamed);
+  held_ = std::move(renamed);
 }
 
 }  // namespace signalbox::gateway

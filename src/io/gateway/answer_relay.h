@@ -79,6 +79,7 @@ class AnswerRelay {
   void forward_edited(const http::SseEvent& event, const json::Chunk& chunk);
   model::AttemptResult end_stream(bool whole);
   model::AttemptResult end_held(bool whole);
+  void rename_held(json::Span model);
   model::AttemptResult judge_status() const;
   void add_piece(std::string_view bytes);
 
