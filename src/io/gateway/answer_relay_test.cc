@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the relay gives on what engines stream byte for byte (INV-5), edits what it may and nothing
+// else, and judges every end. Method: recorded and hand-made streams, cut at every byte and at
+// random; what comes out is compared with text made by plain string work.
+#include "io/gateway/answer_relay.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "io/gateway/relay_run_for_test.inc"
+#include "io/http/transcript.h"
+
+namespace signalbox::gateway {
+namespace {
+
+using http::transcript::pieces;
+using model::Api;
+using model::AttemptResult;
+
+// A Messages stream as llama.cpp and vLLM send it.
+const std::string kMessages =
+    "event: message_start\n"
+    R"(data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",)"
+    R"("content":[],"model":"tiny","stop_reason":null,"usage":{"input_tokens":9,)"
+    R"("cache_read_input_tokens":4,"output_tokens":0}}})"
+    "\n\n"
+    "event: content_block_start\n"
+    R"(data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}})"
+    "\n\n"
+    "event: content_block_delta\n"
+    R"(data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}})"
+    "\n\n"
+    "event: content_block_stop\n"
+    R"(data: {"type":"content_block_stop","index":0})"
+    "\n\n"
+    "event: message_delta\n"
+    R"(data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},)"
+    R"("usage":{"output_tokens":2}})"
+    "\n\n"
+    "event: message_stop\n"
+    R"(data: {"type":"message_stop"})"
+    "\n\n";
+
+const std::string kResponses =
+    "event: response.created\n"
+    R"(data: {"type":"response.created","response":{"id":"resp_1","object":"response",)"
+    R"("status":"in_progress","model":"tiny"}})"
+    "\n\n"
+    "event: response.output_text.delta\n"
+    R"(data: {"type":"response.output_text.delta","item_id":"m","delta":"Hello"})"
+    "\n\n"
+    "event: response.output_text.delta\n"
+    R"(data: {"type":"response.output_text.delta","item_id":"m","delta":" there"})"
+    "\n\n"
+    "event: response.completed\n"
+    R"(data: {"type":"response.completed","response":{"id":"resp_1","status":"completed",)"
+    R"("model":"tiny","usage":{"input_tokens":11,"output_tokens":3,"total_tokens":14}}})"
+    "\n\n";
+
+struct Sample {
+  std::string name;
+  Api api;
+  int choices;
+  std::string bytes;
+  std::int64_t tokens;
+  model::Usage usage;
+  std::string model;  // as the engine wrote it
+};
+
+std::vector<Sample> samples() {
+  const auto chat = Api::ChatCompletions;
+  const auto text = Api::Completions;
+  return {
+      {"llama chat", chat, 1, recorded_stream(kLlama, "chat stream + usage"), 5, {34, 33, 5},
+       "smollm2-135m"},
+      {"llama chat without usage", chat, 1,
+       recorded_stream(kLlama, "chat stream w/o usage, keepalive"), 3, {34, 33, 3}, "smollm2-135m"},
+      {"llama n 2", chat, 2, recorded_stream(kLlama, "n 2 stream"), 4, {34, 33, 2}, "smollm2-135m"},
+      {"llama completions", text, 1, recorded_stream(kLlama, "v1/completions stream"), 3,
+       {3, 2, 3}, "smollm2-135m"},
+      {"llama timings", chat, 1, recorded_stream(kLlama, "timings_per_token stream"), 0, {},
+       "smollm2-135m"},
+      {"vllm chat", chat, 1, recorded_stream(kVllm, "chat stream include_usage"), 3, {14, -1, 3},
+       "tiny"},
+      {"vllm running usage", chat, 1, recorded_stream(kVllm, "chat stream continuous_usage_stats"),
+       0, {}, "tiny"},
+      {"vllm completions", text, 1,
+       recorded_stream(kVllm, "completions stream token ids return_token_ids"), 3, {}, "tiny"},
+      {"messages", Api::Messages, 1, kMessages, 1, {13, 4, 2}, "tiny"},
+      {"responses", Api::Responses, 1, kResponses, 2, {11, -1, 3}, "tiny"},
+  };
+}
+
+RelayPlan plan_for(const Sample& sample) {
+  RelayPlan plan;
+  plan.api = sample.api;
+  plan.choices = sample.choices;
+  plan.client_streams = true;
+  return plan;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// What of the first `size` bytes of a stream with LF lines are whole events.
+std::size_t whole_events(const std::string& stream, std::size_t size) {
+  const auto at = stream.substr(0, size).rfind("\n\n");
+  return at == std::string::npos ? 0 : at + 2;
+}
+
+// A chat chunk with one delta.
+std::string chunk(const std::string& text, const std::string& more = "") {
+  return R"(data: {"model":"m","choices":[{"index":0,"delta":{"content":")" + text + "\"}" + more +
+         "}]}\n\n";
+}
+const std::string kFinish =
+    R"(data: {"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]})"
+    "\n\n";
+const std::string kDone = "data: [DONE]\n\n";
+const std::string kError = R"(data: {"error":{"message":"out of memory","code":500}})"
+                           "\n\n";
+
+RelayPlan streaming() {
+  RelayPlan plan;
+  plan.client_streams = true;
+  return plan;
+}
+
+TEST(AnswerRelay, passes_every_recorded_stream_on_byte_for_byte) {
+  for (const Sample& sample : samples()) {
+    ASSERT_FALSE(sample.bytes.empty()) << sample.name;
+    const RelayRun run = run_relay(plan_for(sample), {sample.bytes});
+    EXPECT_EQ(run.out, sample.bytes) << sample.name;
+    EXPECT_EQ(run.result, AttemptResult::Ok) << sample.name;
+    EXPECT_EQ(run.mode, AnswerRelay::Mode::Stream) << sample.name;
+    EXPECT_GT(run.tokens, 0) << sample.name;
+    if (sample.tokens > 0) {
+      EXPECT_EQ(run.tokens, sample.tokens) << sample.name;
+    }
+    if (sample.usage.prompt_tokens >= 0) {
+      EXPECT_EQ(run.usage.prompt_tokens, sample.usage.prompt_tokens) << sample.name;
+      EXPECT_EQ(run.usage.cached_tokens, sample.usage.cached_tokens) << sample.name;
+      EXPECT_EQ(run.usage.completion_tokens, sample.usage.completion_tokens) << sample.name;
+    }
+  }
+}
+
+TEST(AnswerRelay, sends_at_once_what_is_whole_and_never_a_part_of_an_event) {
+  for (const Sample& sample : samples()) {
+    const RelayRun run = run_relay(plan_for(sample), pieces(sample.bytes, {1}));
+    EXPECT_EQ(run.out, sample.bytes) << sample.name;
+    for (std::size_t i = 0; i < run.sizes.size(); ++i) {
+      ASSERT_EQ(run.sizes[i], whole_events(sample.bytes, i + 1)) << sample.name << " byte " << i;
+    }
+  }
+}
+
+RC_GTEST_PROP(AnswerRelayLaw, however_a_stream_is_split_the_same_comes_of_it, ()) {
+  static const std::vector<Sample> all = samples();
+  const Sample& sample = all[*rc::gen::inRange<std::size_t>(0, all.size())];
+  RelayPlan plan = plan_for(sample);
+  plan.drop_usage = *rc::gen::arbitrary<bool>();
+  if (*rc::gen::arbitrary<bool>()) plan.model = *rc::gen::element<std::string>("p", "a \"b\" \\c");
+  // Some streams break off, some end in CRLF.
+  std::string bytes = sample.bytes;
+  if (*rc::gen::arbitrary<bool>()) bytes = replaced(bytes, "\n", "\r\n");
+  if (*rc::gen::arbitrary<bool>()) bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size()));
+  const auto sizes =
+      *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(1, 900));
+  Came came;
+  came.whole = *rc::gen::arbitrary<bool>();
+
+  const RelayRun one = run_relay(plan, {bytes}, came);
+  const RelayRun many = run_relay(plan, pieces(bytes, sizes), came);
+  RC_ASSERT(many.out == one.out);
+  RC_ASSERT(many.result == one.result);
+  RC_ASSERT(many.tokens == one.tokens);
+  RC_ASSERT(many.held == one.held);
+  RC_ASSERT(many.begun == one.begun);
+  RC_ASSERT(many.usage.prompt_tokens == one.usage.prompt_tokens);
+  RC_ASSERT(many.usage.cached_tokens == one.usage.cached_tokens);
+  RC_ASSERT(many.usage.completion_tokens == one.usage.completion_tokens);
+  RC_ASSERT(many.timings.prefill == one.timings.prefill);
+}
+
+RC_GTEST_PROP(AnswerRelayLaw, events_of_any_kind_pass_unchanged_in_order, ()) {
+  // After the first event nothing is dropped: comments, ids, retries, empty and unknown fields.
+  const auto events = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
+      ": comment\n\n", ":\n\n", "\n", "id: 7\n\n", "retry: 10\n\n", "data\n\n", "data:x\n\n",
+      "event: ping\ndata: {}\n\n", "data: one\ndata: two\n\n", "unknown\r\n\r\n", "data: r\r\r",
+      "data: {\"choices\":[]}\n\n", "data: \xc3\xa9\xff\n\n"));
+  std::string bytes = chunk("a");
+  for (const std::string& event : events) bytes += event;
+  bytes += kFinish + kDone;
+  const auto sizes =
+      *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(1, 40));
+  const RelayRun run = run_relay(streaming(), pieces(bytes, sizes));
+  RC_ASSERT(run.out == bytes);
+  RC_ASSERT(run.result == AttemptResult::Ok);
+}
+
+TEST(AnswerRelay, puts_the_public_name_in_place_of_the_engines_and_touches_nothing_else) {
+  for (const Sample& sample : samples()) {
+    RelayPlan plan = plan_for(sample);
+    plan.model = "public \"name\"";
+    const std::string expected = replaced(sample.bytes, "\"model\":\"" + sample.model + "\"",
+                                          R"("model":"public \"name\"")");
+    ASSERT_NE(expected, sample.bytes) << sample.name;
+    EXPECT_EQ(run_relay(plan, {sample.bytes}).out, expected) << sample.name;
+    EXPECT_EQ(run_relay(plan, pieces(sample.bytes, {7})).out, expected) << sample.name;
+  }
+}
+
+TEST(AnswerRelay, a_name_inside_the_answers_text_is_not_renamed) {
+  RelayPlan plan = streaming();
+  plan.model = "public";
+  const std::string bytes = R"(data: {"choices":[{"index":0,"delta":{"content":"\"model\":\"m\""},)"
+                            R"("model":"m"}],"x":{"model":"m"}})"
+                            "\n\n";
+  EXPECT_EQ(run_relay(plan, {bytes}).out, bytes);
+}
+
+TEST(AnswerRelay, drops_the_usage_event_only_where_we_asked_for_it) {
+  for (const auto& [file, title] :
+       {std::pair(kLlama, "chat stream + usage"), std::pair(kVllm, "chat stream include_usage")}) {
+    const std::string bytes = recorded_stream(file, title);
+    RelayPlan plan = streaming();
+    EXPECT_EQ(run_relay(plan, {bytes}).out, bytes);
+    plan.drop_usage = true;
+    const auto begin = bytes.rfind("data: {");
+    ASSERT_NE(bytes.find("\"choices\":[]", begin), std::string::npos);
+    const std::string expected = bytes.substr(0, begin) + kDone;
+    const RelayRun run = run_relay(plan, {bytes});
+    EXPECT_EQ(run.out, expected);
+    EXPECT_EQ(run.result, AttemptResult::Ok);
+    EXPECT_GT(run.usage.completion_tokens, 0);  // dropped, but read
+  }
+}
+
+TEST(AnswerRelay, cuts_the_null_usage_that_came_of_our_asking) {
+  RelayPlan plan = streaming();
+  const std::string rest = R"("choices":[{"index":0,"delta":{"content":"a"}}])";
+  const std::string last = "data: {" + rest + ",\"usage\":null}\n\n";
+  const std::string first = "data: {\"usage\":null," + rest + "}\n\n";
+  const std::string inside = "data: {\"id\":1, \"usage\" : null," + rest + "}\n\n";
+  EXPECT_EQ(run_relay(plan, {last + first + inside}).out, last + first + inside);
+  plan.drop_usage = true;
+  const std::string clean = "data: {" + rest + "}\n\n";
+  EXPECT_EQ(run_relay(plan, {last}).out, clean);
+  EXPECT_EQ(run_relay(plan, {first}).out, clean);
+  EXPECT_EQ(run_relay(plan, {inside}).out, "data: {\"id\":1," + rest + "}\n\n");
+}
+
+TEST(AnswerRelay, usage_beside_choices_is_never_dropped) {
+  RelayPlan plan = streaming();
+  plan.drop_usage = true;
+  const std::string bytes = recorded_stream(kVllm, "chat stream continuous_usage_stats");
+  const std::string out = run_relay(plan, {bytes}).out;
+  EXPECT_EQ(out.find("\"choices\":[]"), std::string::npos);
+  EXPECT_NE(out.find("\"usage\":{"), std::string::npos);
+}
+
+TEST(AnswerRelay, keeps_comments_before_the_first_event_to_itself) {
+  const std::string comments = ": waiting\n\n:\n\nretry: 5\n\n";
+  const std::string events = chunk("a") + ": slow\n\n" + chunk("b") + kFinish + kDone;
+  for (const std::size_t size : {1ul, 5ul, 10000ul}) {
+    const RelayRun run = run_relay(streaming(), pieces(comments + events, {size}));
+    EXPECT_EQ(run.out, events);
+    EXPECT_EQ(run.tokens, 2);
+  }
+  AnswerRelay relay;
+  relay.begin(streaming(), 200, true);
+  relay.feed(comments);
+  EXPECT_TRUE(relay.pieces().empty());
+  EXPECT_FALSE(relay.stream_begun());
+}
+
+TEST(AnswerRelay, an_unfinished_event_waits_and_an_endless_one_passes) {
+  AnswerRelay relay;
+  RelayPlan plan = streaming();
+  plan.event_max = 1000;
+  relay.begin(plan, 200, true);
+  const std::string first = chunk("a");
+  relay.feed(first);
+  EXPECT_TRUE(relay.between_events());
+  relay.clear_pieces();
+  std::string out;
+  const std::string open = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"";
+  relay.feed(open);
+  EXPECT_TRUE(relay.pieces().empty());
+  EXPECT_FALSE(relay.between_events());
+  const std::string some(900, 'x');
+  relay.feed(some);
+  EXPECT_TRUE(relay.pieces().empty());
+  relay.feed(some);  // beyond the limit: what was held goes with it
+  collect(relay, out);
+  EXPECT_EQ(out, open + some + some);
+  EXPECT_FALSE(relay.between_events());
+  const std::string close = "\"}}]}\n\n" + kFinish + kDone;
+  relay.feed(close);
+  collect(relay, out);
+  EXPECT_EQ(out, open + some + some + close);
+  EXPECT_TRUE(relay.between_events());
+  EXPECT_EQ(relay.end(true), AttemptResult::Ok);
+}
+
+TEST(AnswerRelay, an_event_of_a_quarter_mebibyte_is_held_whole) {
+  const std::string big = chunk(std::string((256 << 10) - 100, 'x'));
+  const std::string bytes = big + kFinish + kDone;
+  const RelayRun run = run_relay(streaming(), pieces(bytes, {4096}));
+  EXPECT_EQ(run.out, bytes);
+  EXPECT_EQ(run.result, AttemptResult::Ok);
+  EXPECT_EQ(run.tokens, 1);
+  for (const std::size_t size : run.sizes) {
+    EXPECT_TRUE(size == 0 || size >= big.size()) << size;
+  }
+}
+
+TEST(AnswerRelayVerdict, needs_a_finish_reason_of_every_choice_or_the_apis_own_end) {
+  const auto verdict = [](const std::string& bytes, int choices = 1, bool whole = true) {
+    RelayPlan plan = streaming();
+    plan.choices = choices;
+    Came came;
+    came.whole = whole;
+    return run_relay(plan, {bytes}, came).result;
+  };
+  EXPECT_EQ(verdict(chunk("a") + kFinish + kDone), AttemptResult::Ok);
+  EXPECT_EQ(verdict(chunk("a") + kFinish), AttemptResult::Ok);
+  EXPECT_EQ(verdict(chunk("a") + kDone), AttemptResult::Ok);
+  EXPECT_EQ(verdict(chunk("a")), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(kDone), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(""), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(": only comments\n\n"), AttemptResult::Truncated);
+  EXPECT_EQ(verdict("<html>502 Bad Gateway</html>"), AttemptResult::Truncated);
+  // Two choices, one of which ends twice.
+  EXPECT_EQ(verdict(chunk("a") + kFinish + kFinish, 2), AttemptResult::Truncated);
+  const std::string other = replaced(kFinish, "\"index\":0", "\"index\":1");
+  EXPECT_EQ(verdict(chunk("a") + kFinish + other, 2), AttemptResult::Ok);
+  // The connection broke: only the end itself proves that nothing is missing.
+  EXPECT_EQ(verdict(chunk("a") + kFinish + kDone, 1, false), AttemptResult::Ok);
+  EXPECT_EQ(verdict(chunk("a") + kFinish, 1, false), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(chunk("a"), 1, false), AttemptResult::Truncated);
+}
+
+TEST(AnswerRelayVerdict, every_cut_of_a_recorded_stream_before_its_end_is_truncated) {
+  for (const Sample& sample : samples()) {
+    const RelayPlan plan = plan_for(sample);
+    Came broken;
+    broken.whole = false;
+    for (std::size_t size = 0; size < sample.bytes.size(); size += 3) {
+      const RelayRun run = run_relay(plan, {sample.bytes.substr(0, size)}, broken);
+      ASSERT_EQ(run.result, AttemptResult::Truncated) << sample.name << " at " << size;
+      ASSERT_EQ(run.out, sample.bytes.substr(0, whole_events(sample.bytes, size)));
+    }
+  }
+}
+
+TEST(AnswerRelayVerdict, an_end_that_proves_nothing_is_not_shown) {
+  EXPECT_EQ(run_relay(streaming(), {kDone}).out, "");
+  const std::string role = R"(data: {"choices":[{"index":0,"delta":{"role":"assistant"}}]})"
+                           "\n\n";
+  const RelayRun run = run_relay(streaming(), {role + kDone});
+  EXPECT_EQ(run.out, role);
+  EXPECT_EQ(run.result, AttemptResult::Truncated);
+}
+
+TEST(AnswerRelayVerdict, an_error_event_is_a_failure_and_its_done_is_not_shown) {
+  const std::string begin = chunk("a");
+  for (const std::size_t size : {1ul, 11ul, 10000ul}) {
+    const RelayRun run = run_relay(streaming(), pieces(begin + kError + kDone, {size}));
+    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.out, begin + kError);
+    EXPECT_TRUE(run.failed);
+    EXPECT_TRUE(run.begun);
+  }
+  // Even when a finish reason came before.
+  EXPECT_EQ(run_relay(streaming(), {begin + kFinish + kError + kDone}).result,
+            AttemptResult::StreamError);
+}
+
+TEST(AnswerRelayVerdict, an_error_as_the_first_event_is_held_and_nothing_is_shown) {
+  for (const std::string& before : {std::string(), std::string(": wait\n\n")}) {
+    const RelayRun run = run_relay(streaming(), pieces(before + kError + kDone, {9}));
+    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.out, "");
+    EXPECT_FALSE(run.begun);
+    EXPECT_EQ(run.held, R"({"error":{"message":"out of memory","code":500}})");
+  }
+}
+
+TEST(AnswerRelayVerdict, nothing_is_shown_of_what_follows_an_error_that_came_first) {
+  const std::string rest = chunk("a") + chunk("b") + ": slow\n\n" + chunk("c") + kFinish + kDone;
+  for (const std::size_t size : {1ul, 50ul, 10000ul}) {
+    const RelayRun run = run_relay(streaming(), pieces(kError + rest, {size}));
+    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.out, "");
+    EXPECT_FALSE(run.begun);
+  }
+}
+
+TEST(AnswerRelay, chunks_that_differ_in_their_text_alone_are_all_counted_and_judged) {
+  const std::string stream = chunk("one") + chunk("two") + chunk("") + chunk("\\\"") +
+                             chunk("\xc3\xa9") + chunk("x", R"(,"finish_reason":"stop")") + kDone;
+  const RelayRun run = run_relay(streaming(), {stream});
+  EXPECT_EQ(run.out, stream);
+  EXPECT_EQ(run.tokens, 5);
+  EXPECT_EQ(run.result, AttemptResult::Ok);
+  // The text itself may look like the rest of a chunk.
+  const std::string sly = chunk("a") + chunk(R"(b\"}}],\"error\":{\"message\":\"m\"}")") + kDone;
+  EXPECT_EQ(run_relay(streaming(), {sly}).result, AttemptResult::Ok);
+  const std::string real = R"(data: {"model":"m","choices":[{"index":0,"delta":{"content":"a"}}],)"
+                           R"("error":{"message":"","delta":{"content":"b"}}})"
+                           "\n\n";
+  EXPECT_EQ(run_relay(streaming(), {chunk("a") + real + kDone}).result, AttemptResult::StreamError);
+}
+
+TEST(AnswerRelayVerdict, knows_the_errors_of_every_api) {
+  RelayPlan plan = streaming();
+  plan.api = Api::Messages;
+  const std::string start = kMessages.substr(0, kMessages.find("\n\n") + 2);
+  const std::string overloaded =
+      "event: error\n"
+      R"(data: {"type":"error","error":{"type":"overloaded_error","message":"m"}})"
+      "\n\n";
+  const std::string stop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+  RelayRun run = run_relay(plan, {start + overloaded + stop});
+  EXPECT_EQ(run.result, AttemptResult::StreamError);
+  EXPECT_EQ(run.out, start + overloaded);
+
+  plan.api = Api::Responses;
+  const std::string created = kResponses.substr(0, kResponses.find("\n\n") + 2);
+  const std::string failed =
+      "event: response.failed\n"
+      R"(data: {"type":"response.failed","response":{"status":"failed","error":{"code":"x"}}})"
+      "\n\n";
+  run = run_relay(plan, {created + failed});
+  EXPECT_EQ(run.result, AttemptResult::StreamError);
+  EXPECT_EQ(run.out, created + failed);
+}
+
+TEST(AnswerRelay, begins_anew_with_each_attempt) {
+  AnswerRelay relay;
+  relay.begin(streaming(), 200, true);
+  relay.feed("data: {\"error\":{\"message\":\"m\"}}\n\ndata: half");
+  EXPECT_EQ(relay.end(false), AttemptResult::StreamError);
+  relay.begin(streaming(), 200, true);
+  EXPECT_FALSE(relay.stream_failed());
+  EXPECT_EQ(relay.held(), "");
+  const std::string bytes = chunk("a") + kFinish + kDone;
+  relay.feed(bytes);
+  std::string out;
+  collect(relay, out);
+  EXPECT_EQ(out, bytes);
+  EXPECT_EQ(relay.tokens(), 1);
+  EXPECT_EQ(relay.end(true), AttemptResult::Ok);
+}
+
+}  // namespace
+}  // namespace signalbox::gateway
