@@ -11,8 +11,8 @@ namespace {
 constexpr std::int64_t kHour = 3'600'000'000'000;
 
 std::string differs(const char* what, double ours, double theirs) {
-  return std::string("INV-4: ") + what + ": expected " + std::to_string(ours) + ", the ledger has " +
-         std::to_string(theirs);
+  return std::string("INV-4: ") + what + ": expected " + std::to_string(ours) +
+         ", the ledger has " + std::to_string(theirs);
 }
 
 void add(ledger::Totals& sum, const ledger::Totals& part) {
@@ -112,7 +112,9 @@ std::optional<std::string> Books::compare_time(const ledger::Ledger& ledger, Ins
 std::optional<std::string> Books::compare_sums(const ledger::Ledger& ledger) const {
   const ledger::Totals& all = ledger.all();
   const auto number = [](auto x) { return static_cast<double>(x); };
-  if (all.attempts != attempts_) return differs("attempts", number(attempts_), number(all.attempts));
+  if (all.attempts != attempts_) {
+    return differs("attempts", number(attempts_), number(all.attempts));
+  }
   if (all.prompt_tokens != prompt_tokens_) {
     return differs("prompt tokens", number(prompt_tokens_), number(all.prompt_tokens));
   }

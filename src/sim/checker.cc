@@ -171,8 +171,8 @@ void Checker::check_rest(const flow::Flow& core, Instant now) {
   if (core.ledger().open() != ledger::Cost{}) violated("INV-3: at rest, with open costs", now);
 }
 
-// Requests wait only while every endpoint that could serve them is full: with one pool, a free place
-// and a request that nobody has failed yet do not go together.
+// Requests wait only while every endpoint that could serve them is full: with one pool, a free
+// place and a request that nobody has failed yet do not go together.
 void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
   const bool waits =
       fleet_->pools.size() == 1 && std::any_of(open_.begin(), open_.end(), [](const auto& entry) {

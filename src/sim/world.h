@@ -54,7 +54,7 @@ class World {
   struct Host {
     std::unique_ptr<truth::Engine> engine;
     std::size_t group = 0;
-    std::size_t number = 0;          // among the engines of the scenario; who joins later takes over
+    std::size_t number = 0;          // among the scenario's engines; a newcomer takes one over
     model::EndpointId endpoint;
     bool declared = true;            // in the fleet
     bool down = false;

@@ -124,7 +124,7 @@ TEST(Affinity, TwoModelsShareNoCache) {
 
 // An engine of one request at a time, several times slower than anything that is assumed of it.
 struct HiddenEngine {
-  double fixed = 0.09, per_token = 4e-4, step = 0.05;
+  double fixed = 0.3, per_token = 2e-3, step = 0.2;
   double ttft(double tokens) const { return fixed + per_token * tokens; }
 };
 
