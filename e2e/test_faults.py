@@ -400,7 +400,7 @@ class SlowClients(Case):
 
     @classmethod
     def start(cls):
-        cls.fleet = Fleet(1, speed=1000, answer_tokens_mean=100000)
+        cls.fleet = Fleet(1, speed=1000, answer_tokens_mean=100000, idle_close_s=0)
         cls.gateway = Gateway(config=configuration(cls.fleet.urls, gateway={
             "timeouts": {"request_head": "700ms", "body_idle": "700ms", "write_idle": "20s"}}))
 
