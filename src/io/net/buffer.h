@@ -26,6 +26,7 @@ class Buffer {
   // `bytes` of the prepared space were filled.
   void commit(std::size_t bytes) { end_ += bytes; }
   void append(std::string_view bytes) {
+    if (bytes.empty()) return;
     std::memcpy(prepare(bytes.size()), bytes.data(), bytes.size());
     commit(bytes.size());
   }
