@@ -220,7 +220,7 @@ class Core {
 
   Totals totals_;
   bool draining_ = false;
-  double service_seconds_ = 1;         // decayed mean of how long an attempt runs
+  double service_seconds_ = 1;         // decayed mean of how long a whole answer takes
   std::set<model::EndpointId> risky_;  // endpoints whose recent failures are priced
   std::set<model::ModelId> drain_next_;     // queues that still may move: at the next tick
   std::set<model::ModelId> apart_;          // all who wait for them wait apart

@@ -57,7 +57,6 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
   if (const auto pool = pools_.find(request.pool); pool != pools_.end()) {
     pool->second.budget.ended(request.kind);
   }
-  service_seconds_ += 0.02 * (to_seconds(now - request.sent) - service_seconds_);
   if (DecisionRecord* record = decisions_.find(request.decision)) {
     record->over = true;
     record->result = event.result;
@@ -71,6 +70,7 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
 
 void Core::succeeded(Request& request, const model::AttemptEnded& event, Instant now,
                      Actions& out) {
+  service_seconds_ += 0.02 * (to_seconds(now - request.sent) - service_seconds_);
   learn(request, event, now);
   calibrate(request, event, now);
   close_attempt(request, event, now);

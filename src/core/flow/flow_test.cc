@@ -68,6 +68,23 @@ TEST(Waiting, AFullQueueIs503WithTheTimeUntilItHasDrained) {
   EXPECT_LE(desk.conclusion(d).retry_after, 120s);
 }
 
+TEST(Waiting, RetryAfterIsTheTimeThatAnswersTakeNotThatFailuresTake) {
+  Desk desk(1, 1);
+  desk.config.admission.queue_requests_max = 2;
+  for (int i = 0; i < 300; ++i) {
+    const auto r = desk.arrive();
+    desk.wait(10s);
+    desk.complete(r);
+  }
+  for (int i = 0; i < 100; ++i) desk.fail(desk.arrive(), AttemptResult::ConnectError);
+  desk.arrive();
+  desk.arrive();
+  desk.arrive();
+  const auto refused = desk.arrive();
+  ASSERT_EQ(desk.outcome(refused), Outcome::QueueFull);
+  EXPECT_NEAR(to_seconds(desk.conclusion(refused).retry_after), 20, 3);
+}
+
 TEST(Waiting, TheQueueIsBoundedInBytesToo) {
   Desk desk(1, 1);
   desk.config.admission.queue_bytes_max.value = 1500;
