@@ -9,7 +9,9 @@ namespace signalbox::routing {
 namespace {
 
 constexpr std::size_t kDirectMax = 16;    // holders that are scored without any bound
-constexpr std::size_t kMarkAtOnce = 256;  // holders whose marking costs less than a doubtful search
+// Levels held by a smaller part of the places than this are marked at once: a hopeful search would
+// be disappointed about that many times.
+constexpr std::size_t kRare = 8;
 constexpr std::size_t kMarksMax = 8;
 
 bool holds(const cache::Level& level, model::EndpointId id) {
@@ -53,16 +55,20 @@ void Search::score_deepest_holders() {
       score_seat(*seat, first_level_);
     }
   }
+  places_ = 0;
+  for (const State::Tree& tree : state_.trees_) places_ += tree.index->size();
   while (first_level_ + marked_ < levels_ &&
-         query_.match->levels[first_level_ + marked_].holders.size() <= kMarkAtOnce) {
+         query_.match->levels[first_level_ + marked_].holders.size() * kRare < places_) {
     if (!mark_next_level()) break;
   }
 }
 
-// Marks the holders of the next level in the indices; false if there is none left to mark.
+// Marks the holders of the next level in the indices; false if that is not possible or not worth
+// it, since nearly all places hold it.
 bool Search::mark_next_level() {
   disappointed_ = 0;
   if (marked_ == kMarksMax || first_level_ + marked_ >= levels_) return false;
+  if (query_.match->levels[first_level_ + marked_].holders.size() * 4 > places_ * 3) return false;
   if (marked_ == 0) {
     // Marks left in other indices are cleared when it is their turn.
     for (const State::Tree& tree : state_.trees_) tree.index->clear_marks();

@@ -98,13 +98,11 @@ void Index::clear_marks() {
 }
 
 void Index::mark(std::uint32_t position, std::uint8_t bit) {
-  std::uint32_t node = position / kFan;
-  std::uint32_t lane = position % kFan;
-  while ((marks_[node][lane] & bit) == 0) {
-    marks_[node][lane] |= bit;
-    if (links_[node].parent == kNone) return;
-    lane = links_[node].lane;
-    node = links_[node].parent;
+  while (position != kNone) {
+    std::uint8_t& marks = marks_[position / kFan][position % kFan];
+    if ((marks & bit) != 0) return;
+    marks |= bit;
+    position = above_[position / kFan];
   }
 }
 
@@ -113,6 +111,7 @@ std::uint32_t Index::new_node(std::uint8_t level) {
   if (free_.empty()) {
     nodes_.emplace_back();
     links_.emplace_back();
+    above_.emplace_back();
     marks_.emplace_back();
   } else {
     number = free_.back();
@@ -120,6 +119,7 @@ std::uint32_t Index::new_node(std::uint8_t level) {
     links_[number] = Links{};
   }
   links_[number].level = level;
+  above_[number] = kNone;
   for (std::uint32_t lane = 0; lane < kFan; ++lane) write(number, lane, closed_point());
   return number;
 }
@@ -193,12 +193,11 @@ void Index::append(std::uint32_t node, const Column& column, const Moved& moved)
   if (links.level == 0) {
     moved(column.child, node * kFan + lane);
   } else {
-    links_[column.child].parent = node;
-    links_[column.child].lane = static_cast<std::uint8_t>(lane);
+    above_[column.child] = node * kFan + lane;
   }
   // Keys only ever sink on the way up; they are separators, not exact minima.
-  for (std::uint32_t n = node; links_[n].parent != kNone; n = links_[n].parent) {
-    std::uint64_t& separator = links_[links_[n].parent].key[links_[n].lane];
+  for (std::uint32_t n = node; above_[n] != kNone; n = parent(n)) {
+    std::uint64_t& separator = links_[parent(n)].key[this->lane(n)];
     if (separator <= column.key) break;
     separator = column.key;
   }
@@ -216,7 +215,7 @@ void Index::erase(std::uint32_t node, std::uint32_t lane, const Moved& moved) {
     if (links.level == 0) {
       moved(child, node * kFan + lane);
     } else {
-      links_[child].lane = static_cast<std::uint8_t>(lane);
+      above_[child] = node * kFan + lane;
     }
   }
   write(node, last, closed_point());
@@ -224,15 +223,14 @@ void Index::erase(std::uint32_t node, std::uint32_t lane, const Moved& moved) {
     free_node(node);
     root_ = kNone;
   } else if (links.count == 0) {
-    const std::uint32_t parent = links.parent;
-    const std::uint32_t in_parent = links.lane;
+    const std::uint32_t position = above_[node];
     free_node(node);
-    erase(parent, in_parent, moved);
+    erase(position / kFan, position % kFan, moved);
   } else if (node == root_) {
     while (links_[root_].level > 0 && links_[root_].count == 1) {
       const std::uint32_t only = nodes_[root_].child[0];
       free_node(root_);
-      links_[only].parent = kNone;
+      above_[only] = kNone;
       root_ = only;
     }
   } else {
@@ -256,13 +254,9 @@ std::uint32_t Index::split(std::uint32_t node, std::uint64_t key, const Moved& m
     append(i < kFan / 2 ? node : other, columns[i], moved);
   }
   for (std::uint32_t i = kFan / 2; i < kFan; ++i) write(node, i, closed_point());
-  std::uint32_t parent = links_[node].parent;
-  if (links_[parent].count == kFan) {
-    split(parent, columns[kFan / 2].key, moved);
-    parent = links_[node].parent;
-    // Either half has room; beside its twin the new node is in order.
-  }
-  append(parent, {columns[kFan / 2].key, other, minima(other)}, moved);
+  // When the parent is full, either of its halves has room for the twin.
+  if (links_[parent(node)].count == kFan) split(parent(node), columns[kFan / 2].key, moved);
+  append(parent(node), {columns[kFan / 2].key, other, minima(other)}, moved);
   refit(node);
   refit(other);
   return key < columns[kFan / 2].key ? node : other;
@@ -270,13 +264,13 @@ std::uint32_t Index::split(std::uint32_t node, std::uint64_t key, const Moved& m
 
 // Moves all columns of a sparse node to the neighbour that is next in order, if it has room.
 bool Index::merge(std::uint32_t node, const Moved& moved) {
-  const std::uint32_t parent = links_[node].parent;
-  const Links& around = links_[parent];
-  const std::uint64_t key = around.key[links_[node].lane];
+  const std::uint32_t above = parent(node);
+  const Links& around = links_[above];
+  const std::uint64_t key = around.key[lane(node)];
   std::uint32_t partner = kNone;
   std::uint64_t nearest = ~std::uint64_t{0};
   for (std::uint32_t i = 0; i < around.count; ++i) {
-    const std::uint32_t candidate = nodes_[parent].child[i];
+    const std::uint32_t candidate = nodes_[above].child[i];
     if (candidate == node || links_[candidate].count + links_[node].count > kMergedMax) continue;
     const std::uint64_t distance =
         around.key[i] < key ? key - around.key[i] : around.key[i] - key;
@@ -288,24 +282,26 @@ bool Index::merge(std::uint32_t node, const Moved& moved) {
   if (partner == kNone) return false;
   for (std::uint32_t i = 0; i < links_[node].count; ++i) append(partner, column(node, i), moved);
   refit(partner);
-  const std::uint32_t lane = links_[node].lane;
+  const std::uint32_t in_parent = lane(node);
   free_node(node);
-  erase(parent, lane, moved);
+  erase(above, in_parent, moved);
   return true;
 }
 
 // Brings the ancestors' minima up to date; stops where nothing changes.
 void Index::refit(std::uint32_t number) {
-  for (; links_[number].parent != kNone; number = links_[number].parent) {
+  for (; above_[number] != kNone; number = parent(number)) {
     const Point least = minima(number);
-    const std::uint32_t lane = links_[number].lane;
-    Node& parent = nodes_[links_[number].parent];
-    bool changed = parent.drain[lane / 4][lane % 4] != least.drain;
+    const std::uint32_t up = parent(number);
+    const std::uint32_t column = lane(number);
+    const Node& node = nodes_[up];
+    bool changed = node.drain[column / 4][column % 4] != least.drain;
     for (int r = 0; r < kCoordinates; ++r) {
-      changed |= parent.row[r][lane / 4][lane % 4] != least.at[static_cast<std::size_t>(r)];
+      changed |=
+          node.row[r][column / 4][column % 4] != least.at[static_cast<std::size_t>(r)];
     }
     if (!changed) return;
-    write(links_[number].parent, lane, least);
+    write(up, column, least);
   }
 }
 
@@ -326,7 +322,7 @@ bool Index::valid() const {
       const std::uint32_t child = nodes_[number].child[i];
       const Point least = minima(child);
       if (here.at != least.at || here.drain != least.drain) return false;
-      if (links_[child].parent != number || links_[child].lane != i) return false;
+      if (above_[child] != number * kFan + i) return false;
       if (links_[child].level + 1 != links.level) return false;
       todo.push_back(child);
     }

@@ -90,8 +90,6 @@ class Index {
  private:
   struct Links {
     std::array<std::uint64_t, kFan> key{};  // order key: of the place, or least of the child
-    std::uint32_t parent = kNone;
-    std::uint8_t lane = 0;   // column in the parent
     std::uint8_t count = 0;
     std::uint8_t level = 0;
   };
@@ -101,6 +99,10 @@ class Index {
     Point point;
   };
 
+  std::uint32_t parent(std::uint32_t node) const {
+    return above_[node] == kNone ? kNone : above_[node] / kFan;
+  }
+  std::uint32_t lane(std::uint32_t node) const { return above_[node] % kFan; }
   std::uint32_t new_node(std::uint8_t level);
   void free_node(std::uint32_t node);
   std::uint32_t leaf_for(std::uint64_t key) const;
@@ -117,6 +119,7 @@ class Index {
 
   std::vector<Node> nodes_;
   std::vector<Links> links_;
+  std::vector<std::uint32_t> above_;  // a node's position in its parent; kNone: the root
   std::vector<std::array<std::uint8_t, kFan>> marks_;
   std::vector<std::uint32_t> free_;
   std::uint32_t root_ = kNone;

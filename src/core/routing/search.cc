@@ -14,7 +14,7 @@ namespace signalbox::routing {
 namespace {
 
 // Places that hold less than hoped, after which marking the holders is cheaper than going on.
-constexpr int kDisappointmentsMax = 24;
+constexpr int kDisappointmentsMax = 12;
 // Bounds of closed places are infinite or not a number.
 constexpr float kFarthest = 1e29f;
 
@@ -94,6 +94,7 @@ bool Search::place(Side side, Tried tried) {
   number_ = ++state_.decisions_;
   count_ = near_ = marked_ = first_level_ = 0;
   limit_ = kFarthest;
+  enough_ = false;
   disappointed_ = 0;
   state_.trees_.clear();
   for (const model::PoolId pool : query_.pools) {
@@ -124,11 +125,11 @@ bool Search::worthwhile(float violation, float total) const {
   if (violation < best.violation) return true;
   if (violation == best.violation && total < best.total) return true;
   const float band = 1 + decision_.ask.tie_band;
-  return near_ < static_cast<std::size_t>(state_.config_.near_ties_wanted) &&
+  return !enough_ &&
          violation <= best.violation * band && total < best.total * band;
 }
 
-// Best first; until a first place has been scored, straight down instead, since a good score in
+// Best first; until enough near-ties have been scored, straight down instead, since a good score in
 // hand spares most of the bounds that follow. A child that is the best of all is not queued.
 void Search::search_trees() {
   auto& heap = state_.heap_;
@@ -155,14 +156,27 @@ void Search::search_trees() {
         again = visit(next.tree(), next.number());
         continue;
       }
-      const std::size_t count = expand(next.tree(), next.number(), children);
-      if (count == 0) continue;
-      const auto best = std::min_element(children.begin(), children.begin() + count);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (&children[i] != best) push(children[i]);
+      const bool leaf = next.level() == 1;
+      const auto end = children.begin() +
+                       static_cast<std::ptrdiff_t>(expand(next.tree(), next.number(), children));
+      auto first = children.begin();
+      if (first == end) continue;
+      if (leaf && !enough_) {
+        std::sort(first, end);
+        for (; first != end && !enough_ && !again; ++first) {
+          if (worthwhile(first->violation(), first->total())) {
+            again = visit(first->tree(), first->number());
+          }
+        }
+        for (; first != end; ++first) push(*first);
+        continue;
+      }
+      const auto best = std::min_element(first, end);
+      for (; first != end; ++first) {
+        if (first != best) push(*first);
       }
       next = *best;
-      holding = count_ == 0 || heap.empty() || next < heap.front();
+      holding = !enough_ || heap.empty() || next < heap.front();
       if (!holding) push(next);
     }
   }
@@ -223,8 +237,8 @@ void Search::keep(const Inputs& inputs, const Parts<float>& parts) {
          kept_[near_].total <= kept_[0].total * band) {
     ++near_;
   }
-  const bool wanted = near_ < static_cast<std::size_t>(state_.config_.near_ties_wanted);
-  limit_ = kept_[0].violation > 0 ? kFarthest : kept_[0].total * (wanted ? band : 1);
+  enough_ = near_ >= static_cast<std::size_t>(state_.config_.near_ties_wanted);
+  limit_ = kept_[0].violation > 0 ? kFarthest : kept_[0].total * (enough_ ? 1 : band);
 }
 
 // Two of the near-tied are drawn without replacement, each pair alike; the better one is chosen.

@@ -85,6 +85,7 @@ class Search {
 
   std::size_t levels_ = 0;       // of the match; state_.levels_ has one more: nothing cached
   std::size_t first_level_ = 0;  // the deepest one whose holders were not all scored at once
+  std::size_t places_ = 0;       // in the trees of this pass
   std::size_t marked_ = 0;       // levels marked, from first_level_ on
   int disappointed_ = 0;         // places that held less than was hoped, since the last mark
 
@@ -93,6 +94,7 @@ class Search {
   std::array<Kept, Decision::kCandidatesMax> kept_;
   std::size_t count_ = 0;
   std::size_t near_ = 0;         // leading ones within the tie band
+  bool enough_ = false;          // near-ties
   float limit_ = 0;              // scores from here on are not worthwhile, unless the best violates
 };
 
