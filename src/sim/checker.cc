@@ -205,6 +205,9 @@ void Checker::finish(const flow::Flow& core, Instant now) {
       if (view.load.ours != 0 || view.load.queued != 0) {
         violated("INV-3: an endpoint with load at rest", now);
       }
+      if (view.standing == recovery::Standing::Probing) {
+        violated("INV-3: a probe without an end", now);
+      }
     }
   }
 }

@@ -59,6 +59,9 @@ const perf::Accuracy* Core::accuracy(model::PoolId pool) const {
 
 // INV-3: nothing is in flight, so nothing may be held.
 bool Core::idle() const {
+  for (const auto& [id, pool] : pools_) {
+    if (pool.budget.active() != 0 || pool.budget.retries() != 0) return false;
+  }
   return requests_.empty() && load_.idle() && queue_.size() == 0 && caps_.idle();
 }
 
