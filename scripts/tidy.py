@@ -15,7 +15,8 @@ SOURCE = (".h", ".cc", ".py", ".sh", ".cmake", ".txt", ".json", ".yaml", ".yml")
 # pattern, what to do instead, path prefixes where it is at home
 BANNED = [
     (r"\b(steady_clock|system_clock|high_resolution_clock)\b|\bclock_gettime\(|\bgettimeofday\(",
-     "take an Instant as an argument, or call net::now() in io/", ("src/io/net/clock.cc",)),
+     "take an Instant as an argument, or call net::now() in io/",
+     ("src/io/net/clock.cc", "bench/")),
     (r"\bstd::(random_device|mt19937\w*|rand)\b|\b(s?rand|drand48)\(",
      "draw from an Rng argument (base/rng.h)", ("src/base/rng.cc",)),
     (r"\bsleep_for\b|\bsleep_until\b|\b(u|nano)?sleep\(",
