@@ -5,9 +5,7 @@
 // one they include waiting for a processor.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
-#include <time.h>
 
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -33,9 +31,12 @@ constexpr Duration kTurn = 1ms;
 constexpr Duration kRun = 2s;
 
 double thread_cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 flow::Setup fleet_of(int endpoints) {
