@@ -105,29 +105,28 @@ BENCHMARK_CAPTURE(decide_alone, mixed_all, kMixed, kAll)->SIZES;
 BENCHMARK_CAPTURE(decide_alone, unplaced_nobody, kUnplaced, kNobody)->SIZES;
 BENCHMARK_CAPTURE(decide_alone, idle_nobody, kIdle, kNobody)->SIZES;
 
-// One request's life: decision, dispatch, first token, four digests of progress, end.
+// One request's life without its decision: dispatch, first token, four digests, end.
 void whole_life(benchmark::State& bench) {
-  const FleetShape shape = shape_of(kMixed, static_cast<int>(bench.range(0)));
-  RandomFleet& fleet = fleet_of(kMixed, shape.endpoints);
-  const Asked asked = prepare(fleet, kFew);
+  const auto n = static_cast<std::uint64_t>(bench.range(0));
+  RandomFleet& fleet = fleet_of(kMixed, static_cast<int>(n));
   State& state = fleet.state();
   Instant now = fleet.now();
-  std::vector<RequestKey> ring(static_cast<std::size_t>(shape.load * shape.endpoints) / 2 + 1);
+  std::vector<RequestKey> ring(4 * n);
   static std::uint64_t request = 1'000'000'000;
   for (auto _ : bench) {
-    now += from_seconds(0.5 / shape.endpoints);
-    const Query& q = asked.queries[request % 64];
-    const Decision d = decide(state, q, now, fleet.rng());
+    now += from_seconds(0.5 / static_cast<double>(n));
     RequestKey& key = ring[request % ring.size()];
     state.ended(key, now);
     key = {model::RequestId(++request), model::AttemptId(1)};
-    if (d.kind != Decision::Kind::Place) continue;
-    state.dispatched(d.endpoint, key, {q.prompt_tokens, 0, q.output_mean}, now);
+    const model::EndpointId target(1 + static_cast<std::uint32_t>(fleet.rng().below(n)));
+    state.dispatched(target, key, {1000, 0, 250}, now);
     state.first_token(ring[(request + ring.size() / 2) % ring.size()], now);
     for (std::size_t k = 1; k <= 4; ++k) {
-      state.progress(ring[(request + k) % ring.size()], static_cast<std::int64_t>(request % 500));
+      const RequestKey& moving = ring[(request + k * ring.size() / 10) % ring.size()];
+      state.progress(moving, static_cast<std::int64_t>(250 - 50 * k));
     }
   }
+  for (const RequestKey& key : ring) state.ended(key, now);
 }
 BENCHMARK(whole_life)->SIZES;
 

@@ -9,9 +9,8 @@ namespace signalbox::routing {
 namespace {
 
 constexpr std::size_t kDirectMax = 16;    // holders that are scored without any bound
-// Levels held by a smaller part of the places than this are marked at once: a hopeful search would
-// be disappointed about that many times.
-constexpr std::size_t kRare = 8;
+// So few holders are marked one by one; more in bulk, at the cost of a look at all nodes.
+constexpr std::size_t kMarkEachMax = 150;
 constexpr std::size_t kMarksMax = 8;
 
 bool holds(const cache::Level& level, model::EndpointId id) {
@@ -57,9 +56,10 @@ void Search::score_deepest_holders() {
   }
   places_ = 0;
   for (const State::Tree& tree : state_.trees_) places_ += tree.index->size();
-  while (first_level_ + marked_ < levels_ &&
-         query_.match->levels[first_level_ + marked_].holders.size() * kRare < places_) {
-    if (!mark_next_level()) break;
+  // A hopeful search is disappointed about places/holders times, each as dear as some ten marks.
+  while (first_level_ + marked_ < levels_) {
+    const std::size_t holders = query_.match->levels[first_level_ + marked_].holders.size();
+    if (holders * holders > 8 * places_ || !mark_next_level()) break;
   }
 }
 
@@ -74,12 +74,22 @@ bool Search::mark_next_level() {
     for (const State::Tree& tree : state_.trees_) tree.index->clear_marks();
   }
   const auto bit = static_cast<std::uint8_t>(1u << marked_);
-  for (const model::EndpointId id : query_.match->levels[first_level_ + marked_].holders) {
+  const auto& holders = query_.match->levels[first_level_ + marked_].holders;
+  const bool each = holders.size() <= kMarkEachMax;
+  for (const model::EndpointId id : holders) {
     if (id.value() >= state_.seat_of_.size()) continue;
     const std::uint32_t seat = state_.seat_of_[id.value()];
     if (seat == InFlight::kNone) continue;
     const State::Spot& spot = state_.spots_[seat];
-    if (spot.index != nullptr) spot.index->mark(spot.position, bit);
+    if (spot.index == nullptr) continue;
+    if (each) {
+      spot.index->mark(spot.position, bit);
+    } else {
+      spot.index->mark_place(spot.position, bit);
+    }
+  }
+  for (const State::Tree& tree : state_.trees_) {
+    if (!each) tree.index->spread_marks();
   }
   ++marked_;
   return true;

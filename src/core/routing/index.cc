@@ -106,6 +106,20 @@ void Index::mark(std::uint32_t position, std::uint8_t bit) {
   }
 }
 
+void Index::spread_marks() {
+  for (const auto& nodes : of_level_) {
+    for (const std::uint32_t node : nodes) {
+      const std::uint32_t above = above_[node];
+      if (above == kNone) continue;
+      auto eight = std::bit_cast<std::uint64_t>(marks_[node]);
+      eight |= eight >> 32;
+      eight |= eight >> 16;
+      eight |= eight >> 8;
+      marks_[above / kFan][above % kFan] |= static_cast<std::uint8_t>(eight & 0xFF);
+    }
+  }
+}
+
 std::uint32_t Index::new_node(std::uint8_t level) {
   std::uint32_t number = static_cast<std::uint32_t>(nodes_.size());
   if (free_.empty()) {
@@ -118,13 +132,22 @@ std::uint32_t Index::new_node(std::uint8_t level) {
     free_.pop_back();
     links_[number] = Links{};
   }
+  if (level >= of_level_.size()) of_level_.resize(level + std::size_t{1});
   links_[number].level = level;
+  links_[number].place = static_cast<std::uint32_t>(of_level_[level].size());
+  of_level_[level].push_back(number);
   above_[number] = kNone;
   for (std::uint32_t lane = 0; lane < kFan; ++lane) write(number, lane, closed_point());
   return number;
 }
 
-void Index::free_node(std::uint32_t node) { free_.push_back(node); }
+void Index::free_node(std::uint32_t node) {
+  auto& peers = of_level_[links_[node].level];
+  peers[links_[node].place] = peers.back();
+  links_[peers.back()].place = links_[node].place;
+  peers.pop_back();
+  free_.push_back(node);
+}
 
 // The leaf whose keys begin last before `key`.
 std::uint32_t Index::leaf_for(std::uint64_t key) const {

@@ -80,8 +80,13 @@ class Index {
   }
 
   // Marks: bit l says that a place, or one below a node, is of kind l. They serve one search.
+  // mark() is for a few places; for many, mark_place() each and then spread_marks().
   void clear_marks();
   void mark(std::uint32_t position, std::uint8_t bit);
+  void mark_place(std::uint32_t position, std::uint8_t bit) {
+    marks_[position / kFan][position % kFan] |= bit;
+  }
+  void spread_marks();
   const std::uint8_t* marks(std::uint32_t node) const { return marks_[node].data(); }
 
   // Whether every node's minima, counts and links are as they should be. For tests.
@@ -90,6 +95,7 @@ class Index {
  private:
   struct Links {
     std::array<std::uint64_t, kFan> key{};  // order key: of the place, or least of the child
+    std::uint32_t place = 0;  // among the nodes of its level
     std::uint8_t count = 0;
     std::uint8_t level = 0;
   };
@@ -121,6 +127,7 @@ class Index {
   std::vector<Links> links_;
   std::vector<std::uint32_t> above_;  // a node's position in its parent; kNone: the root
   std::vector<std::array<std::uint8_t, kFan>> marks_;
+  std::vector<std::vector<std::uint32_t>> of_level_;  // the nodes of each level
   std::vector<std::uint32_t> free_;
   std::uint32_t root_ = kNone;
   std::uint32_t size_ = 0;

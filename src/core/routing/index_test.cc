@@ -97,6 +97,10 @@ TEST_F(IndexTest, marks_reach_the_root_and_are_cleared) {
     return all;
   };
   EXPECT_EQ(marked(), 4);
+  index_.mark_place(position_[321], 2);
+  EXPECT_EQ(marked(), 4);
+  index_.spread_marks();
+  EXPECT_EQ(marked(), 6);
   index_.clear_marks();
   EXPECT_EQ(marked(), 0);
 }
