@@ -116,6 +116,7 @@ routing::EndpointFacts Core::facts(const PoolState& pool, const EndpointState& e
   for (const std::string& lora : m.loras) f.loras.push_back(lora_hash(lora));
   f.tenants = pool.declared.tenants;
   f.concurrency_limit = pool.declared.concurrency_max;
+  if (f.concurrency_limit == 0) f.concurrency_limit = endpoint.slots;
   if (f.concurrency_limit == 0) f.concurrency_limit = belief.coefficients.sequences_max;
   f.usd_per_second = pool.declared.usd_per_hour / 3600;
   f.context_tokens = m.context_tokens;

@@ -75,6 +75,7 @@ struct EndpointState {
   bool unreachable = false;           // the last look failed
   Instant observed_at{};
   double kv_usage = -1;
+  int slots = 0;                      // as the engine told last; 0: never
   model::SumCount token_seconds;      // as of the last look
   double decoding = 0;                // sequences past their first token then
   std::uint64_t believed_version = 0; // of the pool's calibration when routing was told last

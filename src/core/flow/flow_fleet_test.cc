@@ -109,6 +109,17 @@ TEST(Fleet, SlotsThatTheEngineTellsAreTheLimitWhenNoneIsDeclared) {
   EXPECT_TRUE(desk.waits(desk.arrive()));
 }
 
+TEST(Fleet, AReloadKeepsTheSlotsThatTheEngineTold) {
+  Desk desk(1, 0);
+  model::EngineState state;
+  state.slots = 2;
+  desk.observe(model::EndpointId(1), state);
+  desk.arrive();
+  desk.arrive();
+  desk.apply();
+  EXPECT_TRUE(desk.waits(desk.arrive()));
+}
+
 TEST(Fleet, SixtyFourAtOnceWhenNobodyTells) {
   Desk desk(1, 0);
   for (int i = 0; i < 64; ++i) EXPECT_TRUE(desk.place(desk.arrive()));

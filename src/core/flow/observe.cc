@@ -27,6 +27,7 @@ void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
   endpoint->kv_usage = state.kv_usage;
 
   load_.observed(event.endpoint, state, now);
+  if (state.slots > 0) endpoint->slots = state.slots;
   if (pool.declared.concurrency_max == 0 && state.slots > 0) {
     load_.set_limit(event.endpoint, state.slots);
   }
