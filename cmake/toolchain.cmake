@@ -18,6 +18,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 else()
   # g++-12 reports std::string and std::variant internals under -O2 and sanitizers (GCC 105329).
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow)
+  add_link_options(-Wno-stringop-overflow)  # said again by link-time optimization
 endif()
 
 if(SIGNALBOX_SANITIZE)
@@ -27,6 +28,30 @@ endif()
 
 if(SIGNALBOX_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+# What runs often, as counted under load by scripts/profile: the compiler lays out and inlines by it.
+# A function that has changed since is compiled as if nothing were known of it.
+set(SIGNALBOX_PROFILE "" CACHE STRING "Profile of the build: empty, use or record")
+if(SIGNALBOX_PROFILE STREQUAL "record")
+  set(profile_options -fprofile-generate -fprofile-update=atomic
+                      -fprofile-dir=${CMAKE_BINARY_DIR}/profile)
+  add_link_options(-fprofile-generate)
+elseif(SIGNALBOX_PROFILE STREQUAL "use" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(profile_archive ${CMAKE_CURRENT_LIST_DIR}/profile.tar.xz)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${profile_archive})
+  file(SHA256 ${profile_archive} profile_hash)
+  string(SUBSTRING ${profile_hash} 0 16 profile_hash)
+  # The hash in the path tells ccache and ninja that another profile makes another object.
+  set(profile_folder ${CMAKE_BINARY_DIR}/profile/${profile_hash})
+  if(NOT EXISTS ${profile_folder})
+    file(ARCHIVE_EXTRACT INPUT ${profile_archive} DESTINATION ${profile_folder})
+  endif()
+  set(profile_options -fprofile-use=${profile_folder} -fprofile-partial-training
+                      -Wno-missing-profile -Wno-coverage-mismatch)
+endif()
+if(profile_options)
+  add_compile_options(${profile_options} -fprofile-prefix-path=${CMAKE_BINARY_DIR})
 endif()
 
 find_program(CCACHE_PROGRAM ccache)

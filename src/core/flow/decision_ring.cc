@@ -10,6 +10,19 @@
 
 namespace signalbox::flow {
 
+void DecisionRing::prepare() const {
+  constexpr std::size_t kLine = 64;      // bytes of a cache line
+  constexpr std::size_t kCandidates = 4; // more are rare
+  constexpr std::size_t kBytes = offsetof(DecisionRecord, decision) +
+                                 offsetof(routing::Decision, candidates) +
+                                 kCandidates * sizeof(routing::Inputs);
+  if (ring_.size() < capacity_) return;
+  const DecisionRecord& record = ring_[last_ % capacity_];
+  const auto* first = reinterpret_cast<const char*>(&record);
+  for (std::size_t at = 0; at < kBytes; at += kLine) __builtin_prefetch(first + at, 1);
+  __builtin_prefetch(&record.over, 1);
+}
+
 DecisionRecord& DecisionRing::add(const routing::Decision& decision) {
   ++last_;
   if (ring_.size() < capacity_) ring_.emplace_back();

@@ -59,6 +59,7 @@ double Core::output_mean(const perf::LengthKey& key, std::int64_t output_max) {
 Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   const auto pools = pools_of_model_.find(request.model);
   if (pools == pools_of_model_.end()) return Placed::Nowhere;
+  decisions_.prepare();
   index_.lookup(query(request), match_);
   const model::RequestArrived& arrived = request.arrived;
   const perf::LengthKey key{arrived.tenant, request.model, arrived.route};
