@@ -30,8 +30,8 @@ if(SIGNALBOX_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# What runs often, as counted under load by scripts/profile: the compiler lays out and inlines by it.
-# A function that has changed since is compiled as if nothing were known of it.
+# What runs often, as counted under load by scripts/profile: the compiler lays out and inlines by
+# it. A function that has changed since is compiled as if nothing were known of it.
 set(SIGNALBOX_PROFILE "" CACHE STRING "Profile of the build: empty, use or record")
 if(SIGNALBOX_PROFILE STREQUAL "record")
   set(profile_options -fprofile-generate -fprofile-update=atomic
