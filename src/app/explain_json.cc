@@ -93,7 +93,8 @@ void add_full(Json& out, const flow::DecisionRecord& record, const gateway::Publ
                    {"id", e.flip->endpoint.value()}, {"field", std::string(label(e.flip->field))},
                    {"from", e.flip->from}, {"to", e.flip->to}, {"relative", e.flip->relative}};
   }
-  out["sentence"] = routing::sentence(e);
+  out["sentence"] = routing::sentence(
+      e, [&published](model::EndpointId id) { return endpoint_label(published, id); });
 }
 
 }  // namespace

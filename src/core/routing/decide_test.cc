@@ -180,6 +180,23 @@ TEST_F(DecideTest, a_request_that_fits_nowhere_does_not_wait_for_full_places) {
   EXPECT_EQ(ask().kind, Decision::Kind::None);
 }
 
+TEST_F(DecideTest, every_place_of_a_small_fleet_is_compared) {
+  make(5);
+  hold(950, {EndpointId(3)});
+  const Decision d = ask();
+  EXPECT_EQ(d.endpoint, EndpointId(3));
+  EXPECT_EQ(d.count, 5);
+}
+
+TEST_F(DecideTest, a_clear_winner_of_a_large_fleet_is_compared_with_one_more) {
+  make(500);
+  hold(950, {EndpointId(3)});
+  const Decision d = ask();
+  EXPECT_EQ(d.endpoint, EndpointId(3));
+  EXPECT_GE(d.count, 2);
+  EXPECT_LT(d.evaluated, 20u);
+}
+
 TEST_F(DecideTest, each_reason_is_counted_with_an_example) {
   make(0);
   EndpointFacts f = facts();

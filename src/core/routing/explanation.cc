@@ -153,15 +153,16 @@ Explanation explain(const Decision& decision) {
   return e;
 }
 
-std::string sentence(const Explanation& e) {
+std::string sentence(const Explanation& e,
+                     const std::function<std::string(model::EndpointId)>& name) {
   if (e.candidates.empty()) return "no endpoint could be compared";
-  if (!e.runner_up) return "no other endpoint was compared";
+  if (!e.runner_up) return "no other endpoint could have served it";
   if (!e.flip) return "no single change would have changed the choice";
   const auto chosen = e.candidates[e.chosen].inputs.endpoint;
   const auto other = e.candidates[*e.runner_up].inputs.endpoint;
-  const std::string winner = "endpoint " + std::to_string(other.value()) + " would have won ";
+  const std::string winner = name(other) + " would have won ";
   if (e.flip->endpoint == other) return winner + "with " + change(*e.flip);
-  return winner + "if endpoint " + std::to_string(chosen.value()) + " had " + change(*e.flip);
+  return winner + "if " + name(chosen) + " had " + change(*e.flip);
 }
 
 }  // namespace signalbox::routing

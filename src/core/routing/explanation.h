@@ -4,6 +4,7 @@
 // computed on demand from what the decision recorded, off the hot path.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,7 +61,9 @@ Explanation explain(const Decision& decision);
 // The inputs with one field set to `value`.
 Inputs with(Inputs inputs, Field field, float value);
 
-// "endpoint 3 would have won with 812 fewer uncached tokens"
-std::string sentence(const Explanation& explanation);
+// "10.0.0.3:8000 would have won with 812 fewer uncached tokens"; `name` tells what people call an
+// endpoint.
+std::string sentence(const Explanation& explanation,
+                     const std::function<std::string(model::EndpointId)>& name);
 
 }  // namespace signalbox::routing

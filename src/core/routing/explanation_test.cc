@@ -99,6 +99,8 @@ Decision two_places() {
   return d;
 }
 
+std::string number(model::EndpointId id) { return "endpoint " + std::to_string(id.value()); }
+
 TEST(Explanation, says_how_many_tokens_would_have_sufficed) {
   Decision d = two_places();
   d.candidates[0].cached = 1000;
@@ -106,7 +108,7 @@ TEST(Explanation, says_how_many_tokens_would_have_sufficed) {
   const Explanation e = explain(d);
   ASSERT_TRUE(e.flip);
   EXPECT_EQ(e.flip->field, Field::Cached);
-  EXPECT_EQ(sentence(e), "endpoint 2 would have won with 501 fewer uncached tokens");
+  EXPECT_EQ(sentence(e, number), "endpoint 2 would have won with 501 fewer uncached tokens");
 }
 
 TEST(Explanation, says_how_much_less_queue_would_have_sufficed) {
@@ -117,7 +119,7 @@ TEST(Explanation, says_how_much_less_queue_would_have_sufficed) {
   ASSERT_TRUE(e.flip);
   // A queue alike makes a tie; the queue of the first has to be longer.
   EXPECT_EQ(e.flip->field, Field::Wait);
-  EXPECT_EQ(sentence(e),
+  EXPECT_EQ(sentence(e, number),
             "endpoint 2 would have won if endpoint 1 had 0.25 s more queued prefill");
 }
 
@@ -127,7 +129,7 @@ TEST(Explanation, a_single_candidate_has_no_runner_up) {
   const Explanation e = explain(d);
   EXPECT_FALSE(e.runner_up);
   EXPECT_FALSE(e.flip);
-  EXPECT_EQ(sentence(e), "no other endpoint was compared");
+  EXPECT_EQ(sentence(e, number), "no other endpoint could have served it");
 }
 
 TEST(Explanation, lists_only_the_reasons_that_occurred) {

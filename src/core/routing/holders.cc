@@ -54,8 +54,6 @@ void Search::score_deepest_holders() {
       score_seat(*seat, first_level_);
     }
   }
-  places_ = 0;
-  for (const State::Tree& tree : state_.trees_) places_ += tree.index->size();
   // A hopeful search is disappointed about places/holders times, each as dear as some ten marks.
   while (first_level_ + marked_ < levels_) {
     const std::size_t holders = query_.match->levels[first_level_ + marked_].holders.size();

@@ -17,6 +17,10 @@ namespace {
 constexpr int kDisappointmentsMax = 12;
 // Bounds of closed places are infinite or not a number.
 constexpr float kFarthest = 1e29f;
+// An explanation compares with something: all places of a small fleet are scored, of a large one
+// the best by bound beside the chosen, even where bounds show that they cannot win.
+constexpr std::size_t kShownWhole = 8;
+constexpr std::size_t kShown = 2;
 
 }  // namespace
 
@@ -110,6 +114,9 @@ bool Search::place(Side side, Tried tried) {
       if (index.size() > 0) state_.trees_.push_back({&bucket, &index, money});
     }
   }
+  places_ = 0;
+  for (const State::Tree& tree : state_.trees_) places_ += tree.index->size();
+  wanted_ = places_ <= kShownWhole ? places_ : kShown;
   score_deepest_holders();
   search_trees();
   if (count_ == 0) return false;
@@ -117,10 +124,11 @@ bool Search::place(Side side, Tried tried) {
   return true;
 }
 
-// Whether a place with these bounds could be better than the best, or a near-tie still wanted.
+// Whether a place with these bounds could be better than the best, a near-tie still wanted, or
+// something to compare with.
 bool Search::worthwhile(float violation, float total) const {
   if (!(total < kFarthest)) return false;
-  if (count_ == 0) return true;
+  if (count_ < wanted_) return true;
   const Kept& best = kept_[0];
   if (violation < best.violation) return true;
   if (violation == best.violation && total < best.total) return true;
@@ -237,6 +245,7 @@ void Search::keep(const Inputs& inputs, const Parts<float>& parts) {
          kept_[near_].total <= kept_[0].total * band) {
     ++near_;
   }
+  if (count_ < wanted_) return;
   enough_ = near_ >= static_cast<std::size_t>(state_.config_.near_ties_wanted);
   limit_ = kept_[0].violation > 0 ? kFarthest : kept_[0].total * (enough_ ? 1 : band);
 }

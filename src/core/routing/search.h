@@ -86,6 +86,7 @@ class Search {
   std::size_t levels_ = 0;       // of the match; state_.levels_ has one more: nothing cached
   std::size_t first_level_ = 0;  // the deepest one whose holders were not all scored at once
   std::size_t places_ = 0;       // in the trees of this pass
+  std::size_t wanted_ = 0;       // places to score before any bound prunes
   std::size_t marked_ = 0;       // levels marked, from first_level_ on
   int disappointed_ = 0;         // places that held less than was hoped, since the last mark
 
