@@ -35,6 +35,8 @@ class Buffer {
     begin_ += bytes;
     if (begin_ == end_) begin_ = end_ = 0;
   }
+  // Keeps the first `bytes`.
+  void truncate(std::size_t bytes) { end_ = begin_ + bytes; }
   void clear() { begin_ = end_ = 0; }
   // Gives the memory back when it is empty and larger than `keep`.
   void shrink(std::size_t keep) {

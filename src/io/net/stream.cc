@@ -102,6 +102,8 @@ Result<Stream> Stream::connecting(const Address& address, const std::shared_ptr<
   return stream;
 }
 
+bool Stream::secured() const { return !ssl_ || SSL_is_init_finished(ssl_.get()) == 1; }
+
 IoResult Stream::read(char* data, std::size_t size) {
   if (ssl_) {
     const int limit = static_cast<int>(std::min<std::size_t>(size, INT_MAX));

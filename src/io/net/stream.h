@@ -51,6 +51,8 @@ class Stream {
   void reset_on_close();
   void close();
   bool tls() const { return ssl_ != nullptr; }
+  // Bytes can go to and fro: plain, or the handshake is over.
+  bool secured() const;
 
  private:
   struct SslFree {

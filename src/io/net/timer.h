@@ -33,6 +33,7 @@ class Timer {
   Timer* previous_ = nullptr;
   TimerWheel* wheel_ = nullptr;
   std::uint64_t tick_ = 0;
+  std::uint32_t slot_ = 0;
   Instant deadline_{};
 };
 
@@ -49,24 +50,28 @@ class TimerWheel {
   // Runs what is due. Callbacks may arm, disarm and destroy timers.
   void advance(Instant now);
 
-  // A lower bound of the next deadline; kNever when nothing is armed. Looks at most one turn of the
-  // wheel ahead, so it may ask to be woken once a turn without need.
+  // A lower bound of the next deadline; kNever when nothing is armed. Asks to be woken without need
+  // at most once a minute for each second in which timers end.
   Instant next() const;
 
  private:
   friend class Timer;
-  static constexpr std::uint64_t kSlots = 1024;  // one turn is about a second
+  static constexpr std::uint64_t kNear = 1024;  // slots of one tick: the next second or so
+  static constexpr std::uint64_t kFar = 64;     // slots of kNear ticks: a minute; later turns wait
 
   std::uint64_t tick_of(Instant t) const;
+  std::uint64_t next_tick() const;
   void link(Timer& timer);
   void unlink(Timer& timer);
+  void cascade();
+  void run(std::uint64_t slot);
 
   Instant start_;
   std::uint64_t tick_ = 0;  // every slot up to here has run
   std::uint64_t armed_ = 0;
-  std::array<Timer*, kSlots> slots_{};
-  std::array<std::uint64_t, kSlots / 64> occupied_{};
-  Timer* cursor_ = nullptr;  // next timer of the slot that advance() walks
+  std::array<Timer*, kNear + kFar> slots_{};
+  std::array<std::uint64_t, (kNear + kFar) / 64> occupied_{};
+  Timer* cursor_ = nullptr;  // next timer of the slot that is walked
 };
 
 }  // namespace signalbox::net
