@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two wheels in one array, a doubly linked list per slot, a bitmap of used slots. A near slot holds
-// timers of one tick; a far slot those of kNear ticks (of this turn or a later one), which move near
-// when the first of these ticks has come.
+// timers of one tick; a far slot those of kNear ticks (of this turn or a later one), which move
+// near when the first of these ticks has come.
 #include "io/net/timer.h"
 
 #include <algorithm>
