@@ -61,6 +61,8 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
     pools_of_model_[pool.declared.model].push_back(id);
     std::sort(pool.endpoints.begin(), pool.endpoints.end());
   }
+  std::erase_if(service_seconds_,
+                [&](const auto& entry) { return !pools_of_model_.contains(entry.first); });
   caps_.clear_limits();
   for (const model::Tenant& tenant : fleet.tenants) {
     caps_.set_limit(tenant.id, tenant.concurrency_max);

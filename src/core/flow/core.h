@@ -221,7 +221,8 @@ class Core {
 
   Totals totals_;
   bool draining_ = false;
-  double service_seconds_ = 1;         // decayed mean of how long a whole answer takes
+  static constexpr double kServiceSeconds = 1;        // before anything is known
+  std::map<model::ModelId, double> service_seconds_;  // decayed mean of how long an answer takes
   std::set<model::EndpointId> risky_;  // endpoints whose recent failures are priced
   std::set<model::ModelId> drain_next_;     // queues that still may move: at the next tick
   std::set<model::ModelId> apart_;          // all who wait for them wait apart

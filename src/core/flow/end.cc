@@ -70,7 +70,8 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
 
 void Core::succeeded(Request& request, const model::AttemptEnded& event, Instant now,
                      Actions& out) {
-  service_seconds_ += 0.02 * (to_seconds(now - request.sent) - service_seconds_);
+  double& seconds = service_seconds_.try_emplace(request.model, kServiceSeconds).first->second;
+  seconds += 0.02 * (to_seconds(now - request.sent) - seconds);
   learn(request, event, now);
   calibrate(request, event, now);
   close_attempt(request, event, now);

@@ -85,6 +85,38 @@ TEST(Waiting, RetryAfterIsTheTimeThatAnswersTakeNotThatFailuresTake) {
   EXPECT_NEAR(to_seconds(desk.conclusion(refused).retry_after), 20, 3);
 }
 
+TEST(Waiting, RetryAfterOfAModelIsReckonedFromItsOwnEndpointsAndAnswers) {
+  Desk desk(1, 1);
+  desk.config.admission.queue_requests_max = 2;
+  desk.fleet.models.push_back({model::ModelId(2), "n", "", 8, 0, 100'000, {}});
+  model::Pool other = desk.fleet.pools[0];
+  other.id = model::PoolId(2);
+  other.name = "q";
+  other.model = model::ModelId(2);
+  other.concurrency_max = 50;
+  desk.fleet.pools.push_back(other);
+  desk.add_endpoint(2);
+  desk.fleet.routes.push_back({model::RouteId(2), "n", {{model::ModelId(2), 1}}, {}, {}, {}});
+  auto for_other = desk.request();
+  for_other.route = model::RouteId(2);
+  for (int i = 0; i < 300; ++i) {
+    const auto slow = desk.arrive();
+    const auto quick = desk.arrive(for_other);
+    desk.wait(100ms);
+    desk.complete(quick);
+    desk.wait(9900ms);
+    desk.complete(slow);
+  }
+  for (int i = 0; i < 40; ++i) desk.arrive(for_other);
+  desk.arrive();
+  desk.arrive();
+  desk.arrive();
+  const auto refused = desk.arrive();
+  ASSERT_EQ(desk.outcome(refused), Outcome::QueueFull);
+  EXPECT_NEAR(to_seconds(desk.conclusion(refused).retry_after), 20, 3)
+      << "two wait for one engine that takes ten seconds each";
+}
+
 TEST(Waiting, TheQueueIsBoundedInBytesToo) {
   Desk desk(1, 1);
   desk.config.admission.queue_bytes_max.value = 1500;

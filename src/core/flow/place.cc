@@ -196,11 +196,13 @@ void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
   if (!queue_.empty(model)) apart_.insert(model);
 }
 
-// When the queue of the model will have drained: what waits, over the pace at which attempts end.
-// Requests wait only while all endpoints are full, so what runs now is what can run.
+// When the queue of the model will have drained: what waits, over the pace at which attempts of the
+// model end. Requests wait only while all its endpoints are full, so what runs now is what can run.
 Duration Core::retry_after(model::ModelId model) const {
-  const double running = std::max<double>(1, static_cast<double>(load_.in_flight()));
-  const double work = static_cast<double>(queue_.size(model)) * service_seconds_;
+  const double running = std::max<double>(1, static_cast<double>(load_.in_flight(model)));
+  const auto known = service_seconds_.find(model);
+  const double seconds = known != service_seconds_.end() ? known->second : kServiceSeconds;
+  const double work = static_cast<double>(queue_.size(model)) * seconds;
   return admission::retry_after(work, running);
 }
 

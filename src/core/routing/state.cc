@@ -67,6 +67,11 @@ const State::ModelLoad* State::model_load(model::ModelId id) const {
   return id.value() < models_.size() ? &models_[id.value()] : nullptr;
 }
 
+std::int64_t State::in_flight(model::ModelId model) const {
+  const ModelLoad* load = model_load(model);
+  return load == nullptr ? 0 : load->ours;
+}
+
 void State::add(model::EndpointId id, const EndpointFacts& facts) {
   CHECK(id);
   Seat* seat = find(id);

@@ -48,6 +48,7 @@ class State {
   // Nothing of ours in flight and every counter at zero.
   bool idle() const;
   std::int64_t in_flight() const { return records_.size(); }
+  std::int64_t in_flight(model::ModelId model) const;  // at all endpoints of the model
   std::size_t endpoints() const { return endpoints_; }
   Load load(model::EndpointId id, Instant now) const;
 
