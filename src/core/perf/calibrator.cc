@@ -19,6 +19,10 @@ constexpr double kOthers = 0.3;           // relative error of the work of other
 constexpr double kDriftRate = 1.0 / 16;   // of the moving mean of signs
 constexpr double kDrift = 0.7;            // four deviations of that mean under mere noise
 constexpr double kDriftHaste = 20;        // how much faster evidence fades while drifting
+constexpr double kShareMute = 0.2;        // a group below this share of the time has no say,
+constexpr double kShareRange = 0.2;       // one this much above it has its full say,
+constexpr double kGainMute = 16;          // or when the misfit falls by this many squared deviations
+constexpr double kGainRange = 24;         // without it, and this many more
 constexpr double kInformationMax = 1e6;   // what one observation may tell of the factors: 0.1 %
 constexpr double kForgetMax = 0.3;        // share of the evidence that one observation may displace
 constexpr double kRecentRate = 1.0 / 16;  // of the means that tell a pool's present from its past
@@ -36,15 +40,36 @@ double quality_of(Witness witness) {
 
 bool usable(double x) { return std::isfinite(x) && x >= 0 && x < 1e15; }
 
-// Deviations of logarithms and of factors around 1.
-double linear(double log_deviation) { return std::expm1(std::min(log_deviation, 10.0)); }
-double logarithmic(double relative_deviation) { return std::log1p(relative_deviation); }
-
 double square(double x) { return x * x; }
 
 // How much faster evidence fades, and how much further off it may lie, while all of it deviates
 // to the same side.
 double haste(double signs) { return std::abs(signs) > kDrift ? kDriftHaste : 1; }
+
+// Whether a group of coefficients shows in the measured times: 0 when its share of them is small,
+// 1 when it is not. `own` and `other` are what the evidence has of its factor and the other's.
+double shows(double own, double other) {
+  if (!(own > 0)) return 0;
+  const double share = std::sqrt(own) / (std::sqrt(own) + std::sqrt(other));
+  return std::clamp((share - kShareMute) / kShareRange, 0.0, 1.0);
+}
+
+// Sum of weighted squares that `theta` leaves unexplained, but for a constant.
+double misfit(const Evidence& e, const Vector3& theta) {
+  return dot(theta, times(e.S, theta)) - 2 * dot(e.r, theta);
+}
+
+// Variance that log(Σ x·exp(factor)) has beyond its linear form, for factors of covariance P:
+// half the trace of (H·P)², H the second derivatives.
+double curvature(const Vector3& shares, const Matrix3& covariance) {
+  Matrix3 h{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) h[i][j] = (i == j ? shares[i] : 0) - shares[i] * shares[j];
+  }
+  const Matrix3 hp = times(h, covariance);
+  const Matrix3 twice = times(hp, hp);
+  return std::max(0.0, (twice[0][0] + twice[1][1] + twice[2][2]) / 2);
+}
 
 }  // namespace
 
@@ -56,14 +81,14 @@ Calibrator::Calibrator(Prior prior, CalibratorConfig config)
 
 // Factors of one group share its variance; where they may part, each has its own beside.
 void Calibrator::prepare() {
-  const double fixed = square(linear(prior_.sigma.fixed));
-  const double shared = square(linear(prior_.sigma.prefill));
+  const double fixed = square(prior_.sigma.fixed);
+  const double shared = square(prior_.sigma.prefill);
   const double own = shared * square(prior_.split_share);
   prefill_.priors[0] = {{{fixed, 0, 0}, {0, shared, shared}, {0, shared, shared}}};
   prefill_.priors[1] = {{{fixed, 0, 0}, {0, shared + own, shared}, {0, shared, shared + own}}};
   prefill_.own_deviation = std::sqrt(own);
   prefill_.others_precision = 1 / fixed;
-  const double s = square(linear(prior_.sigma.decode));
+  const double s = square(prior_.sigma.decode);
   const double t = s + s * square(prior_.split_share);
   decode_.priors[0] = {{{s, s, s}, {s, s, s}, {s, s, s}}};
   decode_.priors[1] = {{{t, s, s}, {s, t, t}, {s, t, t}}};
@@ -96,31 +121,41 @@ void Calibrator::measure_noise(Block& block, double residual) const {
                            kNoiseMin, kNoiseMax);
 }
 
+// The equation in logarithms, log y = log Σ x·exp(factor), straightened at what is believed: each
+// factor counts by its share of the time.
+Calibrator::Straight Calibrator::straighten(const Block& block, const Equation& q) const {
+  const double predicted = expected(block, q.x);
+  Straight line;
+  for (std::size_t i = 0; i < 3; ++i) line.x[i] = q.x[i] * bounded(block, i) / predicted;
+  line.variance = curvature(line.x, block.belief.covariance) + q.other_variance / square(q.y);
+  const double bound = 2 * std::log(config_.factor_max);
+  line.residual = std::clamp(std::log(q.y / predicted), -bound, bound);
+  return line;
+}
+
 // The weight of an equation: 1/variance, less for outliers. Also measures the scatter.
-double Calibrator::weigh(Block& block, const Equation& q, double predicted) const {
-  // While the prior is far too fast, the scatter belongs to what is seen, not what is predicted.
-  const double level = std::max(predicted, q.y / 2);
-  const double scale = square(level * q.quality) / q.samples;
-  const double variance = square(block.noise) * scale + q.other_variance;
-  const double ignorance = dot(q.x, times(block.belief.covariance, q.x));
-  const double residual = q.y - predicted;
-  if (q.other_variance < variance / 2) measure_noise(block, residual / std::sqrt(scale));
-  const double deviations = std::abs(residual) / std::sqrt(variance + ignorance);
+double Calibrator::weigh(Block& block, const Equation& q, const Straight& line) const {
+  const double scale = square(q.quality) / q.samples;
+  const double variance = square(block.noise) * scale + line.variance;
+  const double ignorance = dot(line.x, times(block.belief.covariance, line.x));
+  if (line.variance < variance / 2) measure_noise(block, line.residual / std::sqrt(scale));
+  const double deviations = std::abs(line.residual) / std::sqrt(variance + ignorance);
   // What all observations lately deviate towards is no outlier.
   const double limit = config_.outlier_deviations * haste(block.signs);
-  const double weight = std::min(1.0, limit / std::max(deviations, 1e-9)) / variance;
-  return std::min(weight, kInformationMax / square(q.x[0] + q.x[1] + q.x[2]));
+  return std::min(std::min(1.0, limit / std::max(deviations, 1e-9)) / variance, kInformationMax);
 }
 
 void Calibrator::learn(Block& block, const Equation& q) {
-  const double predicted = expected(block, q.x);
-  const double weight = weigh(block, q, predicted);
-  const double sign = q.y > predicted ? 1 : -1;
+  const Straight line = straighten(block, q);
+  const double weight = weigh(block, q, line);
+  const double sign = line.residual > 0 ? 1 : -1;
   block.signs += kDriftRate * (sign - block.signs);
   // An equation of low weight displaces little of what is known.
-  const double nominal = 1 / square(block.noise * std::max(predicted, q.y / 2));
-  const double rate = haste(block.signs) / config_.memory_observations * weight / nominal;
-  block.evidence.add(q.x, q.y, weight, std::min(rate, kForgetMax));
+  const double rate =
+      haste(block.signs) / config_.memory_observations * weight * square(block.noise);
+  double y = line.residual;
+  for (std::size_t i = 0; i < 3; ++i) y += line.x[i] * std::log(bounded(block, i));
+  block.evidence.add(line.x, y, weight, std::min(rate, kForgetMax));
   ++block.count;
   refresh(block);
   const double now = expected(block, q.x);
@@ -154,14 +189,37 @@ void Calibrator::refresh(Block& block) const {
     block.evidence = {};
   }
   block.level = level_of(block);
-  block.belief = solve(block.evidence, block.priors[0]);
-  block.factor = block.belief.mean[2];
-  if (block.level == 0) return;
-  block.belief = solve(block.evidence, block.priors[static_cast<std::size_t>(block.level)]);
+  block.belief = believe(block, 0);
+  block.factor = std::exp(block.belief.mean[2]);
+  if (block.level > 0) block.belief = believe(block, block.level);
+}
+
+// The measured time is of the whole, and a wide prior would let a part that hardly shows take the
+// blame for one that does. So a lesser part moves only when the other alone does not explain what
+// was seen: by a test of the likelihood ratio. The covariance is all that is not known.
+Posterior Calibrator::believe(const Block& block, int level) const {
+  const Evidence& e = block.evidence;
+  const Matrix3& free = block.priors[static_cast<std::size_t>(level)];
+  const Posterior whole = solve(e, free);
+  if (&block != &prefill_) return whole;
+  const double work = e.S[1][1] + 2 * e.S[1][2] + e.S[2][2];
+  const double fixed_shows = shows(e.S[0][0], work), work_shows = shows(work, e.S[0][0]);
+  if (fixed_shows == 1 && work_shows == 1) return whole;
+  const auto held = [&](double needed) {
+    Matrix3 prior = free;
+    prior[0][0] *= std::max(fixed_shows, needed);
+    for (std::size_t i = 1; i < 3; ++i) {
+      for (std::size_t j = 1; j < 3; ++j) prior[i][j] *= std::max(work_shows, needed);
+    }
+    return solve(e, prior).mean;
+  };
+  const double gain = misfit(e, held(0)) - misfit(e, whole.mean);
+  const double needed = std::clamp((gain - kGainMute) / kGainRange, 0.0, 1.0);
+  return {needed == 1 ? whole.mean : held(needed), whole.covariance};
 }
 
 double Calibrator::bounded(const Block& block, std::size_t i) const {
-  return std::clamp(block.belief.mean[i], 1 / config_.factor_max, config_.factor_max);
+  return std::clamp(std::exp(block.belief.mean[i]), 1 / config_.factor_max, config_.factor_max);
 }
 
 double Calibrator::expected(const Block& block, const Vector3& x) const {
@@ -184,7 +242,7 @@ void Calibrator::publish() {
   pool_.f = k.f * bounded(decode_, 2);
   const auto deviation = [&](const Block& block, std::size_t i) {
     const double known = std::sqrt(std::max(0.0, block.belief.covariance[i][i]));
-    return std::hypot(logarithmic(known / bounded(block, i)), block.noise);
+    return std::hypot(known, block.noise);
   };
   sigma_ = {deviation(prefill_, 0), deviation(prefill_, 1), deviation(decode_, 0)};
   ++version_;

@@ -100,11 +100,11 @@ class Calibrator {
     double own_deviation = 0;         // of a coefficient's factor around its group's
     double others_precision = 0;      // prior precision of the first coefficient's factor
     Evidence evidence;
-    Posterior belief;                 // of the coefficients' factors, at the level in use
+    Posterior belief;                 // of the factors' logarithms, at the level in use
     int level = 0;
     double factor = 1;           // of the group at level 0
-    double noise = 0;            // relative scatter of one request
-    double last_residual = 0;    // relative
+    double noise = 0;            // scatter of one request, of its logarithm
+    double last_residual = 0;    // of logarithms
     double signs = 0;            // moving mean of the residuals' signs: drift when far from 0
     double recent_log = 0;       // moving means of log(calibrated / prior) of what is seen: quick
     double history_log = 0;      // and slow
@@ -120,15 +120,24 @@ class Calibrator {
     double samples = 1;
     double quality = 1;  // noise of this witness over that of the best
   };
+  // log(y / predicted) = xᵀ·(change of the factors' logarithms), with the variance
+  // beside the block's noise: of the curve, the work of others, the clock.
+  struct Straight {
+    Vector3 x{};
+    double residual = 0;
+    double variance = 0;
+  };
 
   void prepare();
   bool hears(Block& block, Witness witness, Instant now) const;
   void measure_noise(Block& block, double residual) const;
-  double weigh(Block& block, const Equation& q, double predicted) const;
+  Straight straighten(const Block& block, const Equation& q) const;
+  double weigh(Block& block, const Equation& q, const Straight& line) const;
   void learn(Block& block, const Equation& q);
   bool tells(const Block& block, PairInformation info, bool already) const;
   int level_of(const Block& block) const;
   void refresh(Block& block) const;
+  Posterior believe(const Block& block, int level) const;
   double bounded(const Block& block, std::size_t i) const;
   double expected(const Block& block, const Vector3& x) const;
   double whole(const Block& block) const;  // the factor of the group

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -151,7 +152,7 @@ TEST(Calibrator, FindsEnginesFarFromAWidePrior) {
     Calibrator c(wide);
     Rng rng(5, "wide");
     feed(c, e, rng, 60);
-    EXPECT_LT(errors(c.coefficients(), e).first, 0.08) << scale;
+    EXPECT_LT(errors(c.coefficients(), e).first, 0.1) << scale;
     EXPECT_LT(errors(c.coefficients(), e).second, 0.08) << scale;
   }
 }
@@ -194,23 +195,143 @@ TEST(Calibrator, WhatWasLearntSurvivesTrafficThatDoesNotShowIt) {
   EXPECT_NEAR(c.factors().prefill, 0.75, 0.05);
 }
 
-// Identical prompts see one direction x; in the prior's own metric the estimate may move along it
-// and nowhere else.
-RC_GTEST_PROP(CalibratorLaw, TheUnseenDirectionStaysWithThePrior, (std::uint64_t seed)) {
-  Rng rng(seed, "law");
-  const Prior prior = h100_prior();
-  const Engine e = engine(rng.uniform(0.7, 1.3), rng.uniform(0.7, 1.3), 1);
-  const Sizes s = sizes(rng);
+// Catalogue rows and the wide guess alike.
+Prior some_prior(Rng& rng) { return rng.chance(0.5) ? h100_prior() : make_prior({}); }
+
+double some_factor(Rng& rng, double most) {
+  return std::exp(rng.uniform(-std::log(most), std::log(most)));
+}
+
+// The prior's 0, or nearer to the truth than it, or as near as is claimed.
+bool stays_or_learns(double moved, double truth, double sigma) {
+  return std::abs(moved) < 0.05 || std::abs(moved - truth) < std::max(std::abs(truth), 2 * sigma);
+}
+
+// Whatever the engine does: while its prompts are a small part of the time that short requests
+// take, nothing is known of them.
+RC_GTEST_PROP(CalibratorLaw, ShortPromptsTellNothingOfPrefill, (std::uint64_t seed)) {
+  Rng rng(seed, "short prompts");
+  const Prior prior = some_prior(rng);
+  const Engine e = engine(some_factor(rng, 4), some_factor(rng, 4), 1, prior);
+  const double slower = std::max(prior.coefficients.b, e.truth.b);
+  const double most = 0.05 * std::min(prior.coefficients.a, e.truth.a) / slower;
   Calibrator c(prior);
-  for (int i = 0; i < 300; ++i) c.observe(e.prefill(rng, s.fresh, s.cached), {});
-  const double xa = prior.coefficients.a;
-  const double xp = prior.coefficients.prefill_work(s.fresh, s.cached);
-  const double va = std::pow(std::expm1(prior.sigma.fixed), 2);
-  const double vp = std::pow(std::expm1(prior.sigma.prefill), 2);
-  const double moved_a = (c.coefficients().a / prior.coefficients.a - 1) / va;
-  const double moved_p = (c.coefficients().b / prior.coefficients.b - 1) / vp;
-  const double length = std::hypot(xa, xp);
-  RC_ASSERT(std::abs(moved_a * xp - moved_p * xa) <= 1e-6 * length);
+  for (int i = 0; i < 300; ++i) {
+    c.observe(e.prefill(rng, std::max(0.1, rng.uniform(0.1, 1) * most), 0), {});
+    const double moved = std::log(c.factors().prefill);
+    RC_ASSERT(stays_or_learns(moved, std::log(e.truth.b / prior.coefficients.b),
+                              c.sigma().prefill));
+  }
+  RC_ASSERT(c.prefill_level() == 0);
+  RC_ASSERT(c.factors().decode == 1);
+  RC_ASSERT(std::abs(std::log(c.factors().fixed * prior.coefficients.a / e.truth.a)) < 0.15);
+}
+
+RC_GTEST_PROP(CalibratorLaw, LongPromptsTellNothingOfTheFixedPart, (std::uint64_t seed)) {
+  Rng rng(seed, "long prompts");
+  const Prior prior = some_prior(rng);
+  const Engine e = engine(some_factor(rng, 4), some_factor(rng, 4), 1, prior);
+  const double faster = std::min(prior.coefficients.b, e.truth.b);
+  const double least = 20 * std::max(prior.coefficients.a, e.truth.a) / faster;
+  Calibrator c(prior);
+  for (int i = 0; i < 300; ++i) c.observe(e.prefill(rng, rng.uniform(1, 4) * least, 0), {});
+  const double moved = std::log(c.factors().fixed);
+  RC_ASSERT(stays_or_learns(moved, std::log(e.truth.a / prior.coefficients.a), c.sigma().fixed));
+  const double seen = 2 * least;
+  RC_ASSERT(std::abs(std::log(c.coefficients().prefill(seen, 0) / e.truth.prefill(seen, 0))) < 0.1);
+}
+
+// One request shows one number: it moves what is believed of requests like it, at most as far as
+// was measured, and no factor further than that one number goes.
+RC_GTEST_PROP(CalibratorLaw, OneRequestMovesNoFactorBeyondWhatWasMeasured, (std::uint64_t seed)) {
+  Rng rng(seed, "one");
+  const Prior prior = some_prior(rng);
+  Calibrator c(prior);
+  const double fresh = std::exp(rng.uniform(0, 9));
+  const double before = prior.coefficients.prefill(fresh, 0);
+  const double off = some_factor(rng, 20);
+  c.observe(prefill_when_idle(EndpointId(1), before * off, fresh, 0), {});
+  for (double factor : {c.factors().fixed, c.factors().prefill}) {
+    RC_ASSERT(std::log(factor) * std::log(off) >= 0);
+    RC_ASSERT(std::abs(std::log(factor)) <= 1.6 * std::abs(std::log(off)) + 1e-9);
+  }
+  if (prior.coefficients.prefill_work(fresh, 0) < 0.2 * before) {
+    RC_ASSERT(c.factors().prefill == 1);
+  }
+}
+
+// One batch shows one step time: the parts of it keep the proportions of the prior.
+RC_GTEST_PROP(CalibratorLaw, AConstantBatchTellsNothingOfItsParts, (std::uint64_t seed)) {
+  Rng rng(seed, "batch");
+  const Prior prior = some_prior(rng);
+  Engine e = engine(1, 1, some_factor(rng, 3), prior);
+  e.truth.f *= some_factor(rng, 2);
+  e.truth.e1 = e.truth.e2 = e.truth.e1 * some_factor(rng, 2);
+  const double batch = std::floor(rng.uniform(1, 64));
+  const double kv = batch * std::exp(rng.uniform(5, 8));
+  Calibrator c(prior);
+  for (int i = 0; i < 500; ++i) c.observe(e.decode(rng, batch, kv), {});
+  const Coefficients& k = c.coefficients();
+  RC_ASSERT(c.decode_level() == 0);
+  RC_ASSERT(std::abs(k.f / k.d - prior.coefficients.f / prior.coefficients.d) < 1e-12);
+  RC_ASSERT(std::abs(std::log(k.step(batch, kv) / e.truth.step(batch, kv))) < 0.05);
+  RC_ASSERT(c.factors().prefill == 1);
+  RC_ASSERT(c.factors().fixed == 1);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Prompts of every length, about evenly around the one that costs as much as the fixed part.
+void mixed_law(const Prior& prior, const Engine& e, Rng& rng) {
+  const double middle = e.truth.a / e.truth.b;
+  const auto any = [&] {
+    Sizes s = sizes(rng);
+    s.fresh = std::max(1.0, middle * std::exp(rng.uniform(-3, 3)));
+    s.cached = 0;
+    return s;
+  };
+  Calibrator c(prior);
+  for (int i = 0; i < 200; ++i) {
+    const Sizes s = any();
+    c.observe(e.prefill(rng, s.fresh, s.cached), {});
+    c.observe(e.decode(rng, s.batch, s.kv), {});
+  }
+  std::vector<double> prefill, step;
+  for (int i = 0; i < 100; ++i) {
+    const Sizes s = any();
+    prefill.push_back(std::abs(std::log(c.coefficients().prefill(s.fresh, s.cached) /
+                                        e.truth.prefill(s.fresh, s.cached))));
+    step.push_back(std::abs(std::log(c.coefficients().step(s.batch, s.kv) /
+                                     e.truth.step(s.batch, s.kv))));
+  }
+  RC_ASSERT(median(prefill) < 0.1);
+  RC_ASSERT(*std::max_element(prefill.begin(), prefill.end()) < 0.2);
+  RC_ASSERT(median(step) < 0.1);
+  RC_ASSERT(std::abs(std::log(c.coefficients().a / e.truth.a)) < 0.2);
+  const double longest = middle * 20;
+  RC_ASSERT(std::abs(std::log(c.coefficients().prefill_work(longest, 0) /
+                              e.truth.prefill_work(longest, 0))) < 0.2);
+}
+
+RC_GTEST_PROP(CalibratorLaw, MixedTrafficFindsTheTruthFromAPriorWrongByTwo, (std::uint64_t seed)) {
+  Rng rng(seed, "wrong by two");
+  const Prior prior = h100_prior();
+  mixed_law(prior, engine(some_factor(rng, 2), some_factor(rng, 2), some_factor(rng, 2), prior),
+            rng);
+}
+
+RC_GTEST_PROP(CalibratorLaw, MixedTrafficFindsTheTruthFromTheWideGuess, (std::uint64_t seed)) {
+  Rng rng(seed, "wide");
+  const Prior prior = make_prior({});
+  const double speed = some_factor(rng, 10);
+  Engine e = engine(speed * some_factor(rng, 3), speed * some_factor(rng, 3),
+                    some_factor(rng, 20), prior);
+  e.truth.c *= some_factor(rng, 2);
+  mixed_law(prior, e, rng);
 }
 
 RC_GTEST_PROP(CalibratorLaw, NoEvidenceLeavesTheBounds, (std::uint64_t seed)) {

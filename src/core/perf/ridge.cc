@@ -51,7 +51,7 @@ void Evidence::add(const Vector3& x, double y, double weight, double rate) {
   const double known = dot(x, sx);
   const double share = known > 1e-12 ? rate / known : 0;
   const double faded = share * dot(x, r);
-  const double gained = weight * (y - x[0] - x[1] - x[2]);
+  const double gained = weight * y;
   for (std::size_t i = 0; i < 3; ++i) {
     for (std::size_t j = 0; j < 3; ++j) S[i][j] += weight * x[i] * x[j] - share * sx[i] * sx[j];
     r[i] += gained * x[i] - faded * sx[i];
@@ -65,7 +65,6 @@ Posterior solve(const Evidence& evidence, const Matrix3& prior) {
   Posterior p;
   p.covariance = times(prior, inverse(inner));
   p.mean = times(p.covariance, evidence.r);
-  for (double& m : p.mean) m += 1;
   return p;
 }
 
