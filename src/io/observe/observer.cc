@@ -42,6 +42,7 @@ void Observer::set_targets(std::vector<Target> targets) {
   std::vector<std::pair<Watch*, std::vector<Member>>> kept;
   for (Target& target : targets) {
     if (auto same = before.find(Watch::identity(target)); same != before.end()) {
+      same->second->set_pace(target.interval, target.answer_within);
       kept.emplace_back(same->second.get(), std::move(target.members));
       watches_.push_back(std::move(same->second));
       before.erase(same);

@@ -190,6 +190,29 @@ TEST_F(ObserverTest, GivesUpOnSilenceAndGoesOnWhenItEnds) {
   ASSERT_TRUE(run_until([&] { return !states.empty(); }));
 }
 
+TEST_F(ObserverTest, KeepsThePaceThatATargetAsksFor) {
+  FakeEngine engine(*loop_);
+  make_vllm(engine);
+  Config config = quick();
+  config.interval = 1h;
+  config.answer_within = 1h;
+  observe(config);
+  Target often = target(engine);
+  often.interval = 5ms;
+  often.answer_within = 20ms;
+  observer->set_targets({often});
+  ASSERT_TRUE(run_until([&] { return states.size() >= 3; }));
+  engine.replies["/metrics"].silent = true;
+  ASSERT_TRUE(run_until([&] { return !unreachable.empty(); }));
+  engine.replies["/metrics"].silent = false;
+  // The same target at another pace is watched on, not found out anew.
+  often.interval = 6ms;
+  observer->set_targets({often});
+  const std::size_t before = states.size();
+  ASSERT_TRUE(run_until([&] { return states.size() >= before + 2; }));
+  EXPECT_EQ(found.size(), 1u);
+}
+
 TEST_F(ObserverTest, TellsLoadingFromServing) {
   FakeEngine engine(*loop_);
   engine.replies["/v1/models"] = {503, "{}", "llama.cpp"};

@@ -13,7 +13,8 @@ Duration scaled(Duration d, double factor) { return from_seconds(to_seconds(d) *
 
 Instant Schedule::after_success(Instant began, Rng& rng) {
   failures_ = 0;
-  Duration interval = std::max(config_->interval, floor_);
+  const Duration wanted = interval_ > Duration::zero() ? interval_ : config_->interval;
+  const Duration interval = std::max(wanted, floor_);
   double stretch = 1 + config_->jitter * rng.uniform();
   if (!spread_) stretch += rng.uniform();
   spread_ = true;

@@ -13,6 +13,9 @@ class Schedule {
   // `config` must outlive the schedule.
   explicit Schedule(const Config& config) : config_(&config) {}
 
+  // Between looks; zero: that of the configuration.
+  void set_interval(Duration interval) { interval_ = interval; }
+
   // The engine's own shortest interval between looks at its load.
   void set_floor(Duration floor) { floor_ = floor; }
 
@@ -31,6 +34,7 @@ class Schedule {
 
  private:
   const Config* config_;
+  Duration interval_{};
   Duration floor_{};
   int failures_ = 0;  // in a row
   bool spread_ = false;

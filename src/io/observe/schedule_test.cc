@@ -31,6 +31,20 @@ TEST(Schedule, SpreadsTheFirstIntervalAndJittersTheOthers) {
   EXPECT_LE(most, 2100ms);
 }
 
+TEST(Schedule, KeepsTheTargetsOwnIntervalWhereItHasOne) {
+  Config config;
+  Rng rng(4, "schedule");
+  Schedule schedule(config);
+  (void)schedule.after_success(Instant{}, rng);
+  schedule.set_interval(100ms);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_GE(schedule.after_success(Instant{}, rng), Instant{100ms});
+    ASSERT_LE(schedule.after_success(Instant{}, rng), Instant{110ms});
+  }
+  schedule.set_interval(0s);
+  EXPECT_GE(schedule.after_success(Instant{}, rng), Instant{1s});
+}
+
 TEST(Schedule, NeverUndercutsTheFloorOfAnEngine) {
   Config config;
   Rng rng(2, "schedule");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "core/model/fleet.h"
 #include "core/model/ids.h"
 #include "io/engine/detect.h"
@@ -30,6 +31,8 @@ struct Target {
   std::string key;                       // bearer token for the engine; empty: none
   model::EngineKind declared = model::EngineKind::Auto;
   std::vector<Member> members;           // none: it is only found out
+  Duration interval{};                   // between looks; zero: the observer's own
+  Duration answer_within{};              // for one look; zero: likewise
 };
 
 struct Found {

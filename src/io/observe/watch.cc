@@ -26,6 +26,7 @@ Observer::Watch::Watch(Observer& observer, Target target)
       schedule_(observer.config_),
       exchange_(observer.config_.answer_bytes_max.value),
       timer_([this] { on_timer(); }) {
+  schedule_.set_interval(target_.interval);
   conversation_.set_ranks(ranks_of(target_.members));
 }
 
@@ -45,6 +46,12 @@ void Observer::Watch::set_members(std::vector<Member> members) {
   target_.members = std::move(members);
   if (!same_ranks) conversation_.set_ranks(ranks_of(target_.members));
   if (same_ranks && !states.empty() && schedule_.failures() == 0) tell_states();
+}
+
+void Observer::Watch::set_pace(Duration interval, Duration answer_within) {
+  target_.interval = interval;
+  target_.answer_within = answer_within;
+  schedule_.set_interval(interval);
 }
 
 void Observer::Watch::start() {
@@ -94,7 +101,8 @@ void Observer::Watch::ask() {
   out_ = std::move(*request);
   written_ = 0;
   exchange_.begin(observer_.take_storage());
-  Duration within = observer_.config_.answer_within;
+  Duration within = target_.answer_within > Duration::zero() ? target_.answer_within
+                                                             : observer_.config_.answer_within;
   if (conversation_.known()) {
     within = std::max(within, engine::manners(conversation_.discovery().kind).answer_within_min);
   }

@@ -25,6 +25,8 @@ class Observer::Watch final : public net::Watcher {
   bool settled() const { return settled_; }  // found out, or failed, at least once
   bool closed() const { return closed_; }
   void set_members(std::vector<Member> members);
+  // From the next look on.
+  void set_pace(Duration interval, Duration answer_within);
 
   void start();    // asks for a turn
   void granted();  // has one: a look begins
