@@ -13,6 +13,7 @@ namespace signalbox::telemetry {
 namespace {
 
 constexpr std::size_t kValueBytesMax = 200;
+constexpr std::string_view kOther = "other";
 
 bool word(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
@@ -38,7 +39,7 @@ void check(const Description& d, MetricType type) {
   if (type == MetricType::Counter) name.remove_suffix(6);
   CHECK(!odd_unit(name));
   CHECK(!d.help.empty());
-  CHECK(d.series_max > 0);
+  CHECK(d.values_max > 0);
   for (const std::string& label : d.labels) CHECK(word(label) && label != "le");
 }
 
@@ -85,8 +86,13 @@ Metric& Family<Metric>::with(std::initializer_list<std::string_view> values) {
   for (std::string_view value : values) key.emplace_back(value.substr(0, kValueBytesMax));
   std::lock_guard lock(mutex_);
   auto found = series_.find(key);
-  if (found == series_.end() && series_.size() >= description_.series_max) {
-    std::fill(key.begin(), key.end(), "other");
+  if (found == series_.end()) {
+    values_.resize(key.size());
+    for (std::size_t i = 0; i < key.size(); ++i) {
+      if (values_[i].contains(key[i])) continue;
+      if (values_[i].size() < description_.values_max) values_[i].insert(key[i]);
+      else key[i] = kOther;
+    }
     found = series_.find(key);
   }
   if (found == series_.end()) {
@@ -96,6 +102,12 @@ Metric& Family<Metric>::with(std::initializer_list<std::string_view> values) {
     found = series_.emplace(std::move(key), std::move(made)).first;
   }
   return *found->second;
+}
+
+template <typename Metric>
+void Family<Metric>::set_values_max(std::size_t most) {
+  std::lock_guard lock(mutex_);
+  description_.values_max = most;
 }
 
 template <typename Metric>
@@ -134,6 +146,7 @@ Family<Metric>& Registry::add(Description description, MetricType type,
   Family<Metric>* raw = family.get();
   bool fresh = writers_.emplace(name, [raw](TextWriter& w) { raw->write(w); }).second;
   CHECK(fresh);
+  limits_.push_back([raw](std::size_t most) { raw->set_values_max(most); });
   families_.push_back(std::move(family));
   return *raw;
 }
@@ -158,6 +171,11 @@ Counter& Registry::counter(std::string name, std::string help, double scale) {
 
 Gauge& Registry::gauge(std::string name, std::string help) {
   return gauges({std::move(name), std::move(help), {}, 1, 1}).with({});
+}
+
+void Registry::set_label_values_max(std::size_t most) {
+  std::lock_guard lock(mutex_);
+  for (const auto& set : limits_) set(most);
 }
 
 void Registry::collector(std::function<void(TextWriter&)> collect) {

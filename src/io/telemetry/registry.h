@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct Description {
   std::string name;
   std::string help;
   std::vector<std::string> labels;
-  std::size_t series_max = 1000;  // beyond it, new label values are counted as `other`
+  std::size_t values_max = 1000;  // of one label; beyond it, new values are counted as `other`
   double scale = 1;               // exposed value = scale x counted (1e-9: nanoseconds to seconds)
 };
 
@@ -38,9 +39,11 @@ class Family {
       : description_(std::move(description)), bounds_(std::move(bounds)) {}
 
   // The series with these label values, in the order of Description::labels. Values longer than
-  // 200 bytes are cut. Beyond series_max: the series whose values are all `other`.
+  // 200 bytes are cut. Beyond values_max of a label, its value is `other`.
   Metric& with(std::initializer_list<std::string_view> values);
 
+  // Series that exist stay.
+  void set_values_max(std::size_t most);
   std::size_t series() const;
   void write(TextWriter& writer) const;
 
@@ -49,6 +52,7 @@ class Family {
   std::vector<double> bounds_;
   mutable std::mutex mutex_;
   std::map<std::vector<std::string>, std::unique_ptr<Metric>> series_;  // under mutex_
+  std::vector<std::set<std::string>> values_;                           // likewise; by label
 };
 
 using Counters = Family<Counter>;
@@ -70,6 +74,9 @@ class Registry {
   Counter& counter(std::string name, std::string help, double scale = 1);
   Gauge& gauge(std::string name, std::string help);
 
+  // The values_max of every family, from now on.
+  void set_label_values_max(std::size_t most);
+
   // Runs at each scrape, on the scraper's thread, and writes families of its own: for figures that
   // a snapshot holds anyway, such as one series per endpoint.
   void collector(std::function<void(TextWriter&)> collect);
@@ -84,6 +91,7 @@ class Registry {
   mutable std::mutex mutex_;
   std::map<std::string, std::function<void(TextWriter&)>, std::less<>> writers_;  // under mutex_
   std::vector<std::shared_ptr<void>> families_;
+  std::vector<std::function<void(std::size_t)>> limits_;  // under mutex_; one per family
   std::vector<std::function<void(TextWriter&)>> collectors_;
 };
 

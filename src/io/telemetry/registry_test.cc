@@ -60,6 +60,22 @@ TEST(Registry, TenThousandInventedNamesMakeNoMoreSeriesThanTheCap) {
   EXPECT_EQ(family.with({"model-3"}).value(), 1u);
 }
 
+TEST(Registry, ALabelWithTooManyValuesLeavesTheOthersAlone) {
+  Registry registry;
+  auto& family = registry.counters({"signalbox_x_total", "X.", {"model", "outcome"}});
+  registry.set_label_values_max(2);
+  for (const std::string model : {"a", "b", "c", "d"}) {
+    family.with({model, "completed"}).add();
+    family.with({model, "truncated"}).add();
+  }
+  EXPECT_EQ(family.series(), 6u);
+  EXPECT_EQ(family.with({"b", "truncated"}).value(), 1u);
+  EXPECT_EQ(family.with({"other", "truncated"}).value(), 2u);
+  registry.set_label_values_max(3);
+  family.with({"e", "completed"}).add();
+  EXPECT_EQ(family.with({"e", "completed"}).value(), 1u);
+}
+
 TEST(Registry, EscapesLabelValuesAndHidesBrokenUtf8) {
   Registry registry;
   registry.gauges({"signalbox_g", "G\\\n.", {"v"}}).with({"a\"b\\c\nd\xff" "e\xc3\xa9"}).set(1.5);
