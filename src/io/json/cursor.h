@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "io/json/bytes.h"
 #include "io/json/span.h"
@@ -55,6 +56,9 @@ class Cursor {
   std::uint32_t offset(const char* at) const { return static_cast<std::uint32_t>(at - begin_); }
   std::string_view text() const { return {begin_, static_cast<std::size_t>(end_ - begin_)}; }
   bool at_end() const { return p == end_; }
+  // How deep containers may be nested from here on; returns what held before.
+  int limit_depth(int depth_max) { return std::exchange(depth_max_, depth_max); }
+  int depth_max() const { return depth_max_; }
   // The byte here; NUL at the end, which no rule of the grammar accepts.
   char peek() const { return p != end_ ? *p : '\0'; }
 

@@ -56,6 +56,12 @@ constexpr std::array<Entry, kKeyCount> kEntries = {{
     {"chat_template_kwargs", kChat | kMessages},
     {"documents", kChat},
     {"reasoning_effort", kChat},
+    {"response_format", kChat | kText},
+    {"text", kResponses},
+    {"json_schema", kChat | kText},
+    {"guided_json", kChat | kText},
+    {"structured_outputs", kChat | kText},
+    {"output_format", kMessages},
 }};
 
 constexpr std::size_t kNameMax = 21;

@@ -15,7 +15,8 @@ enum class Key : std::uint8_t {
   Priority, CacheSalt, User, Metadata, PromptCacheKey, PreviousResponseId, Conversation,
   Tools, Functions, Stop, StopSequences, Logprobs, TopLogprobs, LogitBias, Messages, Prompt,
   PromptEmbeds, Input, Instructions, System, ChatTemplate, ChatTemplateKwargs, Documents,
-  ReasoningEffort, None
+  ReasoningEffort, ResponseFormat, Text, JsonSchema, GuidedJson, StructuredOutputs, OutputFormat,
+  None
 };
 inline constexpr std::size_t kKeyCount = static_cast<std::size_t>(Key::None);
 

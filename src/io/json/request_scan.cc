@@ -150,6 +150,12 @@ bool Scanner::member(Key key) {
     case Key::ChatTemplateKwargs:
     case Key::Documents:
     case Key::ReasoningEffort: return template_argument(key);
+    case Key::ResponseFormat:
+    case Key::Text: return with_schema(key, 3, [this] { return c_.skip(1); });
+    case Key::StructuredOutputs:
+    case Key::OutputFormat: return with_schema(key, 2, [this] { return c_.skip(1); });
+    case Key::JsonSchema:
+    case Key::GuidedJson: return with_schema(key, 1, [this] { return c_.skip(1); });
     case Key::PromptEmbeds:
     case Key::None: break;
   }

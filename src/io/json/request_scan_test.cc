@@ -176,6 +176,51 @@ TEST(RequestScan, refuses_excess) {
   EXPECT_FALSE(ok(chat(R"(,"metadata":{"5":1,"6":2})")));
 }
 
+TEST(RequestScan, logprobs_has_a_limit_of_its_own) {
+  ScanLimits limits;
+  limits.logprobs_max = 5;
+  limits.top_logprobs_max = 2;
+  const auto ok = [&](std::string_view more, Api api) {
+    const std::string prompt = api == Api::Completions ? R"("prompt":"a")" : R"("messages":[{}])";
+    return Scanned(R"({"model":"m",)" + prompt + "," + std::string(more) + "}", api, limits)
+        .result.has_value();
+  };
+  EXPECT_TRUE(ok(R"("logprobs":5)", Api::Completions));
+  EXPECT_FALSE(ok(R"("logprobs":6)", Api::Completions));
+  EXPECT_TRUE(ok(R"("logprobs":true,"top_logprobs":2)", Api::ChatCompletions));
+  EXPECT_FALSE(ok(R"("logprobs":true,"top_logprobs":3)", Api::ChatCompletions));
+}
+
+TEST(RequestScan, a_schema_of_a_tool_or_an_answer_has_a_depth) {
+  ScanLimits limits;
+  limits.schema_depth_max = 3;
+  const std::string good = R"({"a":{"b":{}}})", bad = R"({"a":{"b":{"c":{}}}})";
+  const auto check = [&](const std::string& head, const std::string& tail, Api api) {
+    const std::string prompt = api == Api::Completions ? R"("prompt":"a")"
+                               : api == Api::Responses ? R"("input":"a")"
+                                                       : R"("messages":[{}])";
+    const std::string begin = R"({"model":"m",)" + prompt + ",\"" + head;
+    EXPECT_TRUE(Scanned(begin + good + tail + "}", api, limits).result.has_value()) << head;
+    const Scanned refused(begin + bad + tail + "}", api, limits);
+    EXPECT_NE(refused.message().find("schema that is nested more than 3 deep"), std::string::npos)
+        << head << ": " << refused.message();
+    EXPECT_NE(refused.out.fault, Key::None);
+  };
+  check(R"(tools":[{"type":"function","function":{"parameters":)", "}}]", Api::ChatCompletions);
+  check(R"(functions":[{"parameters":)", "}]", Api::ChatCompletions);
+  check(R"(tools":[{"input_schema":)", "}]", Api::Messages);
+  check(R"(tools":[{"parameters":)", "}]", Api::Responses);
+  check(R"(response_format":{"json_schema":{"schema":)", "}}", Api::ChatCompletions);
+  check(R"(text":{"format":{"schema":)", "}}", Api::Responses);
+  check(R"(output_format":{"schema":)", "}", Api::Messages);
+  check(R"(structured_outputs":{"json":)", "}", Api::Completions);
+  check(R"(guided_json":)", "", Api::Completions);
+  check(R"(json_schema":)", "", Api::ChatCompletions);
+  // Other values may be as deep as the body.
+  EXPECT_TRUE(Scanned(chat(R"(,"other":{"a":{"b":{"c":{"d":{"e":{}}}}}})"), Api::ChatCompletions,
+                      limits).result.has_value());
+}
+
 TEST(RequestScan, requires_the_model_and_what_to_answer) {
   EXPECT_EQ(Scanned(R"({"messages":[{}]})").message(), "The key `model` is required.");
   EXPECT_EQ(Scanned(R"({"model":"m"})").message(), "The key `messages` is required.");
@@ -286,7 +331,7 @@ TEST(Limits, are_all_described) {
     ++settings;
   };
   describe(count, limits);
-  EXPECT_EQ(settings, 13);
+  EXPECT_EQ(settings, 15);
 }
 
 }  // namespace

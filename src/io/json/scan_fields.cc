@@ -87,7 +87,7 @@ bool Scanner::model_name() {
 bool Scanner::logprobs() {
   if (c_.peek() == 't' || c_.peek() == 'f') return flag(Key::Logprobs, out_.logprobs);
   std::int64_t count = -1;
-  if (!integer(Key::Logprobs, 0, limits_.top_logprobs_max, count)) return false;
+  if (!integer(Key::Logprobs, 0, limits_.logprobs_max, count)) return false;
   out_.logprobs = count >= 0;
   return true;
 }

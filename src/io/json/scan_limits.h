@@ -11,11 +11,13 @@ namespace signalbox::json {
 
 struct ScanLimits {
   int depth_max = 64;
+  int schema_depth_max = 32;
   int messages_max = 4096;
   int inputs_max = 2048;
   int tools_max = 512;
   int n_max = 128;
   int best_of_max = 20;
+  int logprobs_max = 20;
   int top_logprobs_max = 20;
   int stop_max = 16;
   int stop_bytes_max = 1024;
@@ -28,11 +30,15 @@ struct ScanLimits {
 template <typename Visitor>
 void describe(Visitor& v, ScanLimits& c) {
   v(c.depth_max, "json_depth_max", "Nesting of arrays and objects in a body.", Range{2, 512});
+  v(c.schema_depth_max, "schema_depth_max", "Nesting of the schema of a tool or an answer.",
+    Range{1, 1024});
   v(c.messages_max, "messages_max", "Messages or input items of one request.", Range{1, 1e6});
   v(c.inputs_max, "inputs_max", "Prompts or embedding inputs of one request.", Range{1, 1e6});
   v(c.tools_max, "tools_max", "Tools declared by one request.", Range{0, 1e6});
   v(c.n_max, "n_max", "Choices asked for at once (`n`).", Range{1, 1024});
   v(c.best_of_max, "best_of_max", "Candidates per choice (`best_of`).", Range{0, 1024});
+  v(c.logprobs_max, "logprobs_max", "Alternatives per token of a completion (`logprobs`).",
+    Range{0, 1e6});
   v(c.top_logprobs_max, "top_logprobs_max", "Alternatives per token.", Range{0, 1e6});
   v(c.stop_max, "stop_max", "Stop strings of one request.", Range{0, 1e4});
   v(c.stop_bytes_max, "stop_bytes_max", "Bytes of one stop string as written.", Range{1, 1e6});

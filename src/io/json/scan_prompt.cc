@@ -71,10 +71,12 @@ bool Scanner::tools(Key key) {
   const std::string_view label = name(key);
   encoder_.text(label.data(), label.size());
   encoder_.mark(Mark::KeyEnd);
+  // A chat's tool has a function that has the schema; elsewhere the tool itself has it.
+  const int schema_in = key == Key::Tools && api_ == model::Api::ChatCompletions ? 4 : 3;
   const auto tool = [&] {
     if (c_.peek() != '{') return refuse(key, "must hold objects");
     if (++out_.tools > limits_.tools_max) return refuse_count(key, out_.tools, limits_.tools_max);
-    return walk_.value(2);
+    return with_schema(key, schema_in, [this] { return walk_.value(2); });
   };
   const int before = out_.tools;
   if (!c_.array(2, tool)) return false;

@@ -41,6 +41,9 @@ class Scanner {
   bool output_limit(Key key);
   bool small_integer(Key key, int low, int high, int& out);
   bool logprobs();
+  // Reads by `read` a value whose schema stands in a container of this depth.
+  template <typename F>
+  bool with_schema(Key key, int depth, F&& read);
   bool stop(Key key);
   bool stop_string(Key key);
   bool map(Key key, int most);
@@ -92,5 +95,20 @@ class Scanner {
   std::size_t stage_begin_ = 0;
   std::string refusal_;
 };
+
+template <typename F>
+bool Scanner::with_schema(Key key, int depth, F&& read) {
+  const int deepest = depth + limits_.schema_depth_max;
+  if (deepest >= c_.depth_max()) return read();
+  const int before = c_.limit_depth(deepest);
+  if (!read()) {
+    if (c_.what != kTooDeep) return false;
+    c_.what = nullptr;
+    return refuse(key, "has a schema that is nested more than " +
+                           std::to_string(limits_.schema_depth_max) + " deep");
+  }
+  c_.limit_depth(before);
+  return true;
+}
 
 }  // namespace signalbox::json
