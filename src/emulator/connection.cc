@@ -56,7 +56,7 @@ Connection::Connection(net::Loop& loop, Engine& engine, net::Stream stream, bool
       engine_(engine),
       stream_(std::move(stream)),
       idle_timer_([this] {
-        if (in_.empty()) close(Close::Orderly);
+        if (in_.empty() && info_.path.empty()) close(Close::Orderly);
       }),
       parser_(limits(engine.options())),
       admin_only_(admin_only) {}
@@ -202,13 +202,16 @@ void Connection::end_request() {
   info_ = RequestInfo{};
   parser_.reset();
   decoder_ = http::BodyDecoder();
-  await_request();
+  if (out_.empty()) await_request();
 }
 
 void Connection::flush() {
+  const bool unsent = !out_.empty();
   if (!write()) return;
   if (closing_ && !busy_) return close(Close::Orderly);
   if (busy_) return;
+  // A client that reads a long answer slowly is not idle before it has all of it.
+  if (unsent) await_request();
   process();
   if (stream_ && unread_) read();
 }

@@ -19,8 +19,11 @@ namespace {
 // A blocking client connection; it waits ten seconds for what must come.
 class Client {
  public:
-  explicit Client(const net::Address& address) {
+  explicit Client(const net::Address& address, int receive_buffer = 0) {
     fd_ = ::socket(address.family(), SOCK_STREAM, 0);
+    if (receive_buffer > 0) {
+      ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    }
     timeval limit{10, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     connected_ = ::connect(fd_, address.raw(), address.length()) == 0;
@@ -348,6 +351,22 @@ TEST_F(EmulatorTest, AnIdleConnectionIsClosed) {
   Client client(address());
   client.get("/version");
   EXPECT_NE(client.to_end().find("0.32.0"), std::string::npos);
+}
+
+TEST_F(EmulatorTest, AClientThatReadsALongAnswerSlowlyIsNotIdle) {
+  EmulatorOptions o = vllm();
+  o.idle_close_s = 0.25;
+  start(o);
+  // The answer is more than all socket buffers hold: some eight bytes per token.
+  const std::string request = R"({"prompt":")" + std::string(8 << 20, 'x') + "\"}";
+  Client slow(address(), 65536);
+  slow.post("/tokenize", request);
+  EXPECT_NE(slow.until("\r\n\r\n").find("200 OK"), std::string::npos);
+  // A connection that is idle from now on is closed: the time has passed for all.
+  Client other(address());
+  other.get("/version");
+  EXPECT_NE(other.to_end().find("0.32.0"), std::string::npos);
+  EXPECT_TRUE(slow.to_end().find("\"token_strs\":null}") != std::string::npos);
 }
 
 TEST_F(EmulatorTest, EveryAcceptedRequestIsCountedOnceWhenItEnds) {

@@ -46,7 +46,8 @@ Engine::~Engine() {
 
 Result<void> Engine::listen(const net::Address& address) {
   TRY_ASSIGN(listener_, net::listen_on(address));
-  address_ = net::local_address(listener_.get());
+  // Other threads may ask for the address: once known it stays, and is not written again.
+  if (address_.length() == 0) address_ = net::local_address(listener_.get());
   return loop_.watch(listener_.get(), *this);
 }
 
