@@ -126,7 +126,13 @@ std::span<const ModelCard> models() { return kModels; }
 std::span<const Profile> profiles() { return kProfiles; }
 
 const Accelerator* find_accelerator(std::string_view name) {
-  return find_by_name(accelerators(), name);
+  const Accelerator* found = find_by_name(accelerators(), name);
+  if (found != nullptr || name.empty()) return found;
+  for (const Accelerator& gpu : accelerators()) {
+    if (!starts_with(gpu.name, name) || gpu.name[name.size()] != '-') continue;
+    if (found == nullptr || contains(gpu.name, "-SXM-")) found = &gpu;
+  }
+  return found;
 }
 const ModelCard* find_model(std::string_view name) { return find_by_name(models(), name); }
 

@@ -77,7 +77,8 @@ std::span<const Accelerator> accelerators();
 std::span<const ModelCard> models();
 std::span<const Profile> profiles();
 
-// Null when the name is unknown. Upper and lower case are the same.
+// Null when the name is unknown. Upper and lower case are the same. The first words of an
+// accelerator's name are enough (`H100`); of several forms the one for a socket (SXM) is meant.
 const Accelerator* find_accelerator(std::string_view name);
 const ModelCard* find_model(std::string_view name);
 

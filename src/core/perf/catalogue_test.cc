@@ -139,7 +139,17 @@ TEST(Catalogue, PrefersMeasuredRowsWhereOperatorTablesMiss) {
 TEST(Catalogue, UnknownKeysFindNothing) {
   EXPECT_EQ(find("Llama-3.1-70B", "H100-SXM-80GB", 3, "fp8"), nullptr);
   EXPECT_EQ(find("", "", 0, ""), nullptr);
-  EXPECT_EQ(find_accelerator("H100"), nullptr);
+  EXPECT_EQ(find_accelerator("H1"), nullptr);
+  EXPECT_EQ(find_accelerator(""), nullptr);
+  EXPECT_EQ(find_accelerator("H100-SXM-80GB-and-more"), nullptr);
+}
+
+TEST(Catalogue, TheUsualNameOfAnAcceleratorIsEnough) {
+  EXPECT_EQ(find_accelerator("H100"), find_accelerator("H100-SXM-80GB"));
+  EXPECT_EQ(find_accelerator("a100"), find_accelerator("A100-SXM-80GB"));
+  EXPECT_EQ(find_accelerator("h100-pcie"), find_accelerator("H100-PCIe-80GB"));
+  EXPECT_EQ(find_accelerator("H20")->name, "H20-96GB");
+  EXPECT_EQ(find_accelerator("MI300X")->name, "MI300X-192GB");
 }
 
 TEST(Catalogue, NamesTheNearest) {
