@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # module(PATH DEPS modules... LIBS libraries...)
 # Makes the library of src/PATH and, beside it, its unit-test program. The program links the whole
-# module with the declared dependencies alone, so an undeclared dependency is a link error.
+# module with the declared dependencies alone, so an undeclared dependency is a link error. `app` is
+# a library too; the program `signalbox` adds main.cc.
 function(module path)
   cmake_parse_arguments(M "" "" "DEPS;LIBS" ${ARGN})
   string(REPLACE "/" "_" name ${path})
@@ -19,34 +20,30 @@ function(module path)
     list(APPEND deps sb_${dep_name})
   endforeach()
 
-  if(path STREQUAL "app")
-    add_executable(signalbox ${sources})
-    set(target signalbox)
-  else()
-    if(NOT sources)
-      file(WRITE ${CMAKE_BINARY_DIR}/empty/${name}.cc "")
-      set(sources ${CMAKE_BINARY_DIR}/empty/${name}.cc)
-    endif()
-    add_library(sb_${name} STATIC ${sources})
-    set(target sb_${name})
-    target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src
-                                    FILES ${headers})
-    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  if(NOT sources)
+    file(WRITE ${CMAKE_BINARY_DIR}/empty/${name}.cc "")
+    set(sources ${CMAKE_BINARY_DIR}/empty/${name}.cc)
   endif()
+  set(target sb_${name})
+  add_library(${target} STATIC ${sources})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src
+                                  FILES ${headers})
+  set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${target} PUBLIC ${deps} ${M_LIBS} Threads::Threads)
   if(path MATCHES "^core/|^sim|^base")
     target_compile_options(${target} PRIVATE -ffp-contract=off)
   endif()
+  if(path STREQUAL "app")
+    add_executable(signalbox ${dir}/main.cc)
+    target_link_libraries(signalbox PRIVATE ${target})
+  endif()
 
   if(SIGNALBOX_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE GTest::gmock GTest::gtest_main rapidcheck)
-    if(path STREQUAL "app")
-      target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/src)
-    else()
-      target_link_libraries(${name}_test PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${target}>")
-    endif()
+    target_link_libraries(${name}_test PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${target}>")
     # Golden data lives beside the tests; tests name it by this path.
     target_compile_definitions(${name}_test PRIVATE SIGNALBOX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_test(NAME unit.${path} COMMAND ${name}_test --gtest_brief=1)
