@@ -7,6 +7,21 @@
 
 namespace signalbox::app {
 
+namespace {
+
+// What another engine of the same model has told stays.
+void add_adapters(spec::Model& model, const std::string& id,
+                  const std::vector<engine::ModelInfo>& infos) {
+  for (const engine::ModelInfo& adapter : infos) {
+    if (adapter.parent != id) continue;
+    const bool known = std::find(model.loras.begin(), model.loras.end(), adapter.id) !=
+                       model.loras.end();
+    if (!known) model.loras.push_back(adapter.id);
+  }
+}
+
+}  // namespace
+
 std::string resource_name(const std::string& text, const std::vector<std::string>& taken) {
   constexpr std::size_t kLongest = 50;
   std::string name;
@@ -52,11 +67,11 @@ void compose(spec::Config& config, const std::vector<spec::Url>& addresses,
         if (made.name != info.id) made.public_name = info.id;
         made.params_b = info.params_b;
         made.context_tokens = std::max<std::int64_t>(0, info.context_tokens);
-        for (const engine::ModelInfo& adapter : discovery.facts.models) {
-          if (adapter.parent == info.id) made.loras.push_back(adapter.id);
-        }
         config.models.push_back(std::move(made));
       }
+      add_adapters(*std::find_if(config.models.begin(), config.models.end(),
+                                 [&](const auto& made) { return made.name == model->second; }),
+                   info.id, discovery.facts.models);
       const auto [pool, new_pool] =
           pool_of.try_emplace({info.id, discovery.kind}, config.pools.size());
       if (new_pool) {

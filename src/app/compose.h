@@ -11,8 +11,9 @@
 
 namespace signalbox::app {
 
-// One Model per model id, one Pool per model and kind of engine. Addresses where nothing was found
-// yet are in no pool. `found` is keyed by host_port().
+// One Model per model id, with the adapters that any of its engines lists, and one Pool per model
+// and kind of engine. Addresses where nothing was found yet are in no pool. `found` is keyed by
+// host_port().
 void compose(spec::Config& config, const std::vector<spec::Url>& addresses,
              const std::map<std::string, engine::Discovery>& found);
 
