@@ -3,7 +3,6 @@
 #include "app/controller.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "app/compose.h"
 #include "core/flow/flow.h"
@@ -91,6 +90,7 @@ Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publishe
                  },
                  [this](const observe::Found& found) { on_found(found); },
                  [](std::string_view name, const Error& error) {
+      resolver_(loop, [this](spec::Resolved resolved) { on_resolved(std::move(resolved)); }),
                    log_warn("an engine does not answer",
                             {{"engine", name}, {"why", error.message}});
                  },
@@ -129,33 +129,21 @@ void Controller::rebuild() {
   watch();
 }
 
-// DNS blocks, so it has a thread of its own for as long as it takes.
 void Controller::resolve_names() {
   std::vector<std::string> names = spec::unresolved(loaded_.config);
   for (const spec::Url& url : addresses_) {
     if (!net::Address::parse(spec::host_port(url))) names.push_back(spec::host_port(url));
   }
   loop_.arm_after(resolve_timer_, loaded_.config.gateway.observe.resolve_interval);
-  if (names.empty() || resolving_) return;
-  resolving_ = true;
-  std::thread([this, names = std::move(names)] {
-    spec::Resolved resolved;
-    for (const std::string& name : names) {
-      const auto parts = net::split_host_port(name);
-      if (!parts) continue;
-      const auto addresses = net::resolve(parts->host, parts->port);
-      if (!addresses) continue;
-      for (const net::Address& address : *addresses) resolved[name].push_back(address.text());
-    }
-    loop_.post([this, resolved = std::move(resolved)]() mutable {
-      resolving_ = false;
-      // A name that cannot be resolved just now keeps its last addresses.
-      for (auto& [name, addresses] : resolved_) resolved.try_emplace(name, addresses);
-      if (resolved == resolved_) return;
-      resolved_ = std::move(resolved);
-      rebuild();
-    });
-  }).detach();
+  if (!names.empty()) resolver_.start(std::move(names));
+}
+
+void Controller::on_resolved(spec::Resolved resolved) {
+  // A name that cannot be resolved just now keeps its last addresses.
+  for (auto& [name, addresses] : resolved_) resolved.try_emplace(name, addresses);
+  if (resolved == resolved_) return;
+  resolved_ = std::move(resolved);
+  rebuild();
 }
 
 void Controller::on_found(const observe::Found& found) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "app/resolver.h"
 #include "core/flow/config.h"
 #include "core/spec/compile.h"
 #include "core/spec/directory.h"
@@ -43,7 +44,7 @@ class Controller {
   const config::Loaded& loaded() const { return loaded_; }
   std::shared_ptr<const gateway::Published> published() const { return published_; }
 
-  // Whether some model has an endpoint that has been found out.
+  // Whether there is an endpoint to send requests to: declared, or found at an address.
   bool ready() const;
   // What was found at each target, by name.
   const std::map<std::string, engine::Discovery>& found() const { return found_; }
@@ -52,6 +53,7 @@ class Controller {
   // Compiles, publishes, and watches. Names are resolved first, in the background.
   void rebuild();
   void resolve_names();
+  void on_resolved(spec::Resolved resolved);
   void compose_from_found();
   void publish();
   void watch();
@@ -75,9 +77,9 @@ class Controller {
   std::map<std::string, std::shared_ptr<net::TlsContext>> tls_;
   std::shared_ptr<const gateway::Published> published_;
   std::vector<model::Event> batch_;
+  Resolver resolver_;
   net::Timer resolve_timer_;
   net::Timer rebuild_timer_;
-  bool resolving_ = false;
 };
 
 // The settings of the deciding rooms, out of a configuration.
