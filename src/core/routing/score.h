@@ -39,7 +39,7 @@ struct Inputs {
   float in_flight = 0;      // n: ours and others'
   float decoding = 0;       // of these, past their first token
   float kv = 0;             // tokens of all in flight
-  float step_now = 0;       // D: present decode step
+  float step_now = 0;       // D: present decode step; while none decodes, 2/3 of a pass's own cost
   float arrivals = 0;       // λ: requests per second
   float overlap = 0;        // Σ min(remaining output, L) of those in flight
   float usd_per_second = 0;

@@ -73,6 +73,13 @@ double step_now_of(const Seat& s) {
   return s.facts.coefficients.step(decoding_of(s), kv);
 }
 
+// D: what a pass of prefill lasts beside its own work. Without decoders that is `a`, and there is
+// no half of a step to wait for: two thirds of `a` make the formula's one and a half passes `a`.
+double pass_now_of(const Seat& s) {
+  const double fixed = s.facts.coefficients.a;
+  return decoding_of(s) == 0 && fixed > 0 ? fixed * 2 / 3 : step_now_of(s);
+}
+
 float kv_used_coordinate(const Seat& s) {
   const std::int64_t capacity = s.capacity();
   return capacity > 0 ? static_cast<float>(s.kv_used() - capacity) : -kUnlimited;
@@ -112,17 +119,16 @@ Inputs State::load_inputs(const Seat& s, Instant now, float decay, float need,
   const double at = to_seconds(now.time_since_epoch());
   const perf::Coefficients& c = s.facts.coefficients;
   const Backlog b = backlog(s, records_);
-  const double step_now = step_now_of(s);
   Inputs in;
   in.endpoint = s.id;
   in.reach = static_cast<float>(s.facts.reach_seconds);
   in.wait = wait_at(b, at);
   in.queued = queued_at(b, at);
-  in.kv_wait = at_least(need + kv_used_coordinate(s), 0.0f) * release_of(s, step_now);
+  in.kv_wait = at_least(need + kv_used_coordinate(s), 0.0f) * release_of(s, step_now_of(s));
   in.in_flight = static_cast<float>(s.in_flight());
   in.decoding = static_cast<float>(decoding_of(s));
   in.kv = static_cast<float>(s.kv());
-  in.step_now = static_cast<float>(step_now);
+  in.step_now = static_cast<float>(pass_now_of(s));
   in.arrivals = s.arrivals * decay;
   in.overlap = overlap_of(s, output);
   in.usd_per_second = static_cast<float>(s.facts.usd_per_second);

@@ -85,6 +85,18 @@ TEST_F(StateTest, kv_and_step_follow_the_tokens_in_flight) {
   EXPECT_NEAR(inputs(11).step_now, 0.011, 1e-6);
 }
 
+TEST_F(StateTest, without_decoders_a_first_token_costs_the_fixed_part_of_a_pass) {
+  EndpointFacts slow_start = facts();
+  slow_start.coefficients.a = 0.3;
+  state_.add(kOne, slow_start);
+  Ask ask;
+  ask.prompt = 100;
+  EXPECT_NEAR(score(ask, inputs(10)).ttft, 0.3 + 0.1, 1e-5);
+  state_.dispatched(kOne, key(1), {1000, 0, 50}, at(10));
+  state_.first_token(key(1), at(11));
+  EXPECT_NEAR(score(ask, inputs(11)).ttft, 1.5 * 0.011 + 0.1, 1e-5) << "beside a step of decoding";
+}
+
 TEST_F(StateTest, overlap_is_what_remains_but_at_most_our_own_output) {
   state_.dispatched(kOne, key(1), {10, 0, 100}, at(10));
   state_.dispatched(kOne, key(2), {10, 0, 1000}, at(10));
