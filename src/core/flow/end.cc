@@ -88,7 +88,8 @@ void Core::learn(Request& request, const model::AttemptEnded& event, Instant) {
   index_.insert(request.endpoint, q, cache::Residence::Held);
   if (event.usage.completion_tokens > 0) {
     lengths_.observe({request.arrived.tenant, request.model, request.arrived.route},
-                     event.usage.completion_tokens / std::max(1, request.arrived.choices));
+                     event.usage.completion_tokens / std::max(1, request.arrived.choices),
+                     request.arrived.output_max);
   }
 }
 

@@ -57,6 +57,15 @@ Level look(const DecayedQuantile& sketch, double cap) {
   return level;
 }
 
+// E[X given X >= cap] of a lognormal; far in its tail, half as much again as the cap.
+double lognormal_beyond(double median, double spread, double cap) {
+  const double z = std::log(cap / median) / spread;
+  const double share = 1 - normal_cdf(z);
+  if (share < 1e-3) return cap * 1.5;
+  return lognormal_moment(median, spread, 1, std::numeric_limits<double>::infinity()) *
+         (1 - normal_cdf(z - spread)) / share;
+}
+
 double cap_of(std::int64_t max_tokens) {
   return max_tokens > 0 ? static_cast<double>(max_tokens)
                         : std::numeric_limits<double>::infinity();
@@ -84,14 +93,35 @@ OutputLengths::LevelKey OutputLengths::key_at(const LengthKey& key, int level) {
   return k;
 }
 
-void OutputLengths::observe(const LengthKey& key, std::int64_t tokens) {
+// What an answer would have had that was cut at `cap`: the mean of the longer ones, as they are
+// known at each level.
+double OutputLengths::uncut(const LengthKey& key, double cap) const {
+  double length = lognormal_beyond(config_.prior_median_tokens, config_.prior_spread, cap);
+  for (int level = 0; level < kLevels; ++level) {
+    const DecayedQuantile* sketch = levels_.peek(key_at(key, level));
+    if (sketch == nullptr || sketch->empty()) continue;
+    double weight = 0, sum = 0;
+    sketch->for_each([&](double value, double w) {
+      if (value < cap) return;
+      weight += w;
+      sum += w * value;
+    });
+    if (weight <= 0) continue;
+    length += weight / (weight + config_.shrink_answers) * (sum / weight - length);
+  }
+  return std::max(length, cap);
+}
+
+void OutputLengths::observe(const LengthKey& key, std::int64_t tokens, std::int64_t max_tokens) {
   if (tokens < 1) return;
+  double length = static_cast<double>(tokens);
+  if (max_tokens > 0 && tokens >= max_tokens) length = uncut(key, length);
   // Narrow first, so that wide levels are the last to be forgotten.
   for (int level = kLevels - 1; level >= 0; --level) {
     auto& sketch = levels_.find_or_make(key_at(key, level), [&] {
       return DecayedQuantile::by_samples(config_.half_life_answers, kShape);
     });
-    sketch.record(static_cast<double>(tokens));
+    sketch.record(length);
   }
 }
 

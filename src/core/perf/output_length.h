@@ -48,9 +48,10 @@ class OutputLengths {
 
   explicit OutputLengths(Config config = {});
 
-  // One finished answer of `tokens` output tokens (an answer cut at max_tokens too: lengths are
-  // asked for under the same cap).
-  void observe(const LengthKey& key, std::int64_t tokens);
+  // One finished answer of `tokens` output tokens that might have had `max_tokens` (0: no limit).
+  // An answer that was cut there tells that it would have been longer, not how long it is: else
+  // a few short caps would teach that all answers are short.
+  void observe(const LengthKey& key, std::int64_t tokens, std::int64_t max_tokens = 0);
 
   // Tokens of an answer that may have at most `max_tokens` (0: no limit); at least 1.
   struct Estimate {
@@ -75,6 +76,7 @@ class OutputLengths {
     std::size_t operator()(const LevelKey& k) const noexcept;
   };
   double trust(const DecayedQuantile& sketch) const;
+  double uncut(const LengthKey& key, double cap) const;
   static constexpr int kLevels = 4;  // everything, model, model × route, all three
   static LevelKey key_at(const LengthKey& key, int level);
 

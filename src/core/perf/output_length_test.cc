@@ -55,6 +55,30 @@ TEST(OutputLengths, FollowsAChange) {
   EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 0).mean, 880, 60);
 }
 
+TEST(OutputLengths, ShortCapsDoNotTeachShortAnswers) {
+  OutputLengths lengths;
+  Rng rng(3, "caps");
+  double seen = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const double length = 200 * std::exp(0.5 * rng.normal());
+    const std::int64_t cap = rng.chance(0.5) ? 8 : rng.chance(0.5) ? 128 : 1024;
+    lengths.observe(key(1, 1, 1), std::min<std::int64_t>(cap, std::llround(length)), cap);
+    seen += std::min(128.0, length) / 2000;
+  }
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 8).mean, 8, 0.1);
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 128).mean, seen, 6);
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 1024).mean, 225, 40);
+}
+
+TEST(OutputLengths, AnswersThatAreAlwaysCutFillTheirCap) {
+  OutputLengths lengths;
+  for (int i = 0; i < 50; ++i) {
+    for (std::int64_t cap : {8, 16, 32, 64, 96}) lengths.observe(key(1, 1, 1), cap, cap);
+  }
+  EXPECT_NEAR(lengths.estimate(key(1, 1, 1), 8).mean, 8, 0.1);
+  EXPECT_GT(lengths.estimate(key(1, 1, 1), 96).mean, 85);
+}
+
 TEST(OutputLengths, RemembersABoundedNumberOfCombinations) {
   OutputLengthsConfig config;
   config.keys_max = 50;
