@@ -15,12 +15,6 @@ using telemetry::log_error;
 using telemetry::log_info;
 using telemetry::log_warn;
 
-observe::Config observe_config(const spec::Observe& settings) {
-  observe::Config config;
-  config.answer_within = settings.scrape_timeout;
-  return config;
-}
-
 // What cannot be told apart yet is spoken to in the common dialect.
 model::EngineKind kind_of(model::EngineKind declared, const engine::Discovery* found) {
   if (declared != model::EngineKind::Auto) return declared;
@@ -51,11 +45,13 @@ void copy_limits(gateway::Published& p, const spec::Gateway& g) {
   p.client_buffer = static_cast<std::size_t>(g.limits.client_buffer.value);
   p.answer_held = static_cast<std::size_t>(g.limits.answer_held.value);
   p.scan_limits.depth_max = g.limits.json_depth;
+  p.scan_limits.schema_depth_max = g.limits.schema_depth;
   p.scan_limits.messages_max = g.limits.messages;
   p.scan_limits.inputs_max = g.limits.inputs;
   p.scan_limits.tools_max = g.limits.tools;
   p.scan_limits.n_max = g.limits.n;
   p.scan_limits.best_of_max = g.limits.best_of;
+  p.scan_limits.logprobs_max = g.limits.logprobs;
   p.scan_limits.top_logprobs_max = g.limits.top_logprobs;
   p.scan_limits.stop_max = g.limits.stop_sequences;
   p.scan_limits.stop_bytes_max = static_cast<int>(g.limits.stop_length.value);
@@ -83,18 +79,18 @@ flow::Config core_config(const spec::Gateway& gateway) {
 Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher,
                        std::uint64_t seed)
     : loop_(loop), host_(host), publisher_(std::move(publisher)),
-      observer_(loop, observe_config({}), Rng(seed, "observe"),
+      observer_(loop, {}, Rng(seed, "observe"),
                 {[this](model::Event event) {
                    batch_.push_back(std::move(event));
                    host_.hand_in_foreign(batch_);
                  },
                  [this](const observe::Found& found) { on_found(found); },
                  [](std::string_view name, const Error& error) {
-      resolver_(loop, [this](spec::Resolved resolved) { on_resolved(std::move(resolved)); }),
                    log_warn("an engine does not answer",
                             {{"engine", name}, {"why", error.message}});
                  },
                  nullptr}),
+      resolver_(loop, [this](spec::Resolved resolved) { on_resolved(std::move(resolved)); }),
       resolve_timer_([this] { resolve_names(); }), rebuild_timer_([this] { rebuild(); }) {}
 
 Controller::~Controller() = default;
@@ -287,6 +283,7 @@ void Controller::watch() {
     if (target.name.empty()) {
       target.name = spec::host_port(url);
       target.address = *parsed;
+      target.answer_within = loaded_.config.gateway.observe.scrape_timeout;
     }
     return &target;
   };
@@ -299,6 +296,10 @@ void Controller::watch() {
     // A discovered pool stays open to discovery: the engine behind an address may change.
     target->declared = addresses_.empty() ? pool.engine : model::EngineKind::Auto;
     target->members.push_back({endpoint.id, endpoint.rank});
+    // Pools that share an engine see it as often as the most curious of them wants.
+    if (target->interval == Duration::zero() || pool.scrape_interval < target->interval) {
+      target->interval = pool.scrape_interval;
+    }
     if (origin.url.tls) {
       target->tls = tls_for(pool);
       target->server_name = origin.url.host;
