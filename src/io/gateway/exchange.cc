@@ -24,8 +24,7 @@ void Exchange::client_gone() {
   if (phase_ == Phase::Attempt && endpoint_->drain_on_abort) {
     // The core hears of it when the engine is done; until then the engine's work is real.
     phase_ = Phase::Orphan;
-    upstream_->resume();
-    return;
+    return resume_upstream();
   }
   if (upstream_) {
     upstream_->abandon();
@@ -36,8 +35,13 @@ void Exchange::client_gone() {
   worker_.emit(model::ClientGone{id_});
 }
 
+// Whether reading from the engine has to wait for the client; one that left waits for nothing.
+bool Exchange::client_lags() const { return phase_ != Phase::Orphan && session_.congested(); }
+
 void Exchange::resume_upstream() {
-  if (upstream_ && !session_.congested()) upstream_->resume();
+  if (!upstream_ || !upstream_->paused() || client_lags()) return;
+  if (relaying()) arm(published_->timeouts.event_idle);
+  upstream_->resume();
 }
 
 void Exchange::conclude(const model::Conclude& action) {
@@ -78,6 +82,7 @@ void Exchange::finish(model::Outcome outcome, bool keep_alive) {
   worker_.account(record_);
   edits_.reset();
   endpoint_ = nullptr;
+  newer_.reset();
   name_ = nullptr;
   if (client_there) session_.answered(keep_alive && keep_alive_);
 }

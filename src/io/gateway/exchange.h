@@ -87,12 +87,15 @@ class Exchange {
   void append_client_fields(std::string& out, const EndpointAccess& endpoint) const;
   bool trusted_peer() const;
   void end_attempt(model::AttemptResult result);
+  bool relaying() const;
+  bool client_lags() const;
   Duration first_token_limit() const;
   void deadline_passed();
   void arm(Duration limit);
 
   // exchange_answer.cc: what the client gets
   void keep_answer_fields(const http::ResponseHead& head);
+  // `whole`: the body ended as the client should see it end.
   void flush_relay(bool whole);
   void send_stream_head();
   void send_held();
@@ -125,6 +128,7 @@ class Exchange {
 
   // the attempt
   model::AttemptId attempt_;
+  std::shared_ptr<const Published> newer_;  // holds endpoint_ when published_ does not know it
   const EndpointAccess* endpoint_ = nullptr;
   std::unique_ptr<Upstream> upstream_;
   std::string request_head_;

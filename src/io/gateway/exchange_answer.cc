@@ -46,7 +46,7 @@ void Exchange::keep_answer_fields(const http::ResponseHead& head) {
   for (const http::Field field : head.fields) {
     if (ours(field) || http::is_hop_by_hop(head, field)) continue;
     // An assembled answer is JSON, whatever the engine's stream was.
-    if (plan_.assemble && field.id == FieldName::ContentType && status_ == 200) {
+    if (relay_.mode() == AnswerRelay::Mode::Assemble && field.id == FieldName::ContentType) {
       http::append_field(answer_fields_, "content-type", "application/json");
       continue;
     }
@@ -65,7 +65,7 @@ void Exchange::append_answer_fields(std::string& out) const {
     http::append_field(out, "x-signalbox-decision", decision_);
   }
   if (head_ != nullptr) append_cors(out, *published_, *head_);
-  if (!keep_alive_) http::append_field(out, "connection", "close");
+  if (!keep_alive_ || session_.last()) http::append_field(out, "connection", "close");
   else if (http10_) http::append_field(out, "connection", "keep-alive");
 }
 
@@ -124,7 +124,7 @@ void Exchange::comment_due() {
 void Exchange::send_held() {
   std::string_view body = relay_.held();
   int status = status_;
-  if (relay_.stream_failed() && status == 200) {
+  if (relay_.stream_failed() && status < 300) {
     // The engine began a stream with its error; nobody has seen the 200 yet.
     status = 502;
     answer_fields_.clear();

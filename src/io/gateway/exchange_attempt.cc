@@ -58,9 +58,11 @@ void Exchange::dispatch(const model::Dispatch& action) {
   status_ = 0;
   endpoint_ = published_->endpoint(action.endpoint);
   if (endpoint_ == nullptr) {
-    // The fleet changed between arrival and departure.
-    published_ = worker_.published_ptr();
-    endpoint_ = published_->endpoint(action.endpoint);
+    // The fleet changed between arrival and departure. What is known of the request itself still
+    // points into what was published when it came.
+    record_.endpoint = {};
+    newer_ = worker_.published_ptr();
+    endpoint_ = newer_->endpoint(action.endpoint);
     if (endpoint_ == nullptr) return end_attempt(AttemptResult::ConnectError);
   }
   record_.endpoint = endpoint_->label;
@@ -192,6 +194,11 @@ Duration Exchange::first_token_limit() const {
   return streams ? published_->timeouts.first_token : published_->timeouts.plain_answer;
 }
 
+// The answer itself has begun; its first event alone may come long before its first token.
+bool Exchange::relaying() const {
+  return relay_.content_seen() || relay_.mode() == AnswerRelay::Mode::Pass;
+}
+
 void Exchange::arm(Duration limit) { worker_.loop().arm_after(deadline_, limit); }
 
 void Exchange::deadline_passed() {
@@ -200,13 +207,21 @@ void Exchange::deadline_passed() {
   const Duration spent = worker_.loop().now() - attempt_begun_;
   if (!upstream_->connected()) {
     result = AttemptResult::ConnectError;
-  } else if (!relay_.content_seen()) {
+  } else if (!upstream_->secured()) {
+    const Duration limit = std::min(published_->timeouts.tls_handshake, first_token_limit());
+    if (spent < limit) return arm(limit - spent);
+    result = AttemptResult::ConnectError;
+  } else if (!relaying()) {
     if (spent < first_token_limit()) return arm(first_token_limit() - spent);
     result = AttemptResult::FirstTokenTimeout;
   }
   upstream_->abandon();
   worker_.pool().bury(std::move(upstream_));
-  relay_.end(false);
+  // An engine that said all and only did not close its stream has answered.
+  if (relay_.end(false) == AttemptResult::Ok) {
+    result = AttemptResult::Ok;
+    flush_relay(true);
+  }
   end_attempt(result);
 }
 
@@ -234,8 +249,12 @@ void Exchange::upstream_read_done() {
     worker_.emit(model::FirstToken{id_, attempt_});
   }
   if (!upstream_) return;
-  if (relay_.content_seen()) arm(published_->timeouts.event_idle);
-  if (session_.congested()) upstream_->pause();
+  if (client_lags()) {
+    // The silence that follows is the client's; write_idle watches over it.
+    if (relaying()) deadline_.disarm();
+    return upstream_->pause();
+  }
+  if (relaying()) arm(published_->timeouts.event_idle);
 }
 
 void Exchange::upstream_end(bool reusable) {
@@ -243,7 +262,9 @@ void Exchange::upstream_end(bool reusable) {
   if (reusable) worker_.pool().give_back(std::move(upstream));
   else worker_.pool().bury(std::move(upstream));
   const AttemptResult result = relay_.end(true);
-  if (!relay_.pieces().empty() || head_sent_) flush_relay(result == AttemptResult::Ok);
+  // An error too long to be held is a failure, but its body ends like any other.
+  const bool whole = result == AttemptResult::Ok || relay_.mode() == AnswerRelay::Mode::Pass;
+  if (!relay_.pieces().empty() || head_sent_) flush_relay(whole);
   end_attempt(result);
 }
 
@@ -260,7 +281,7 @@ void Exchange::upstream_broke(Broke how, const std::string& detail) {
   if (how == Broke::NoAnswer || how == Broke::Protocol) result = AttemptResult::Reset;
   if (how == Broke::Truncated) {
     result = relay_.end(false);
-    if (!relay_.pieces().empty()) flush_relay(result == AttemptResult::Ok);
+    if (!relay_.pieces().empty() || head_sent_) flush_relay(result == AttemptResult::Ok);
   }
   end_attempt(result);
 }

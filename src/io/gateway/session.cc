@@ -35,7 +35,9 @@ Session::~Session() {
 
 void Session::begin() {
   if (!worker_.loop().watch(stream_.fd(), *this)) return close();
-  arm(worker_.published().timeouts.request_head);
+  handshaking_ = stream_.tls();
+  const spec::Timeouts& timeouts = worker_.published().timeouts;
+  arm(handshaking_ ? timeouts.tls_handshake : timeouts.request_head);
 }
 
 void Session::arm(Duration limit) { worker_.loop().arm_after(timer_, limit); }
@@ -48,6 +50,10 @@ void Session::on_ready(std::uint32_t events) {
   const bool busy = phase_ == Phase::Exchange || phase_ == Phase::Flush;
   if (busy && (events & EPOLLIN)) unread_ = true;  // waits in the socket until this request is done
   if (!busy && (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))) read_ready();
+  if (handshaking_ && phase_ != Phase::Closed && stream_.secured()) {
+    handshaking_ = false;
+    if (idle()) arm(worker_.published().timeouts.request_head);
+  }
   // The end may come in one event with the request itself. A client that closes and one that only
   // ends its sending look alike; both have left.
   const bool answering = phase_ == Phase::Exchange || phase_ == Phase::Flush;
@@ -171,6 +177,9 @@ bool Session::take_chunks() {
     continue_sent_ = true;
     send(http::kContinue);
   }
+  // Chunks of a byte each are mostly framing: what was decoded is not kept.
+  in_.truncate(parser_.head_length());
+  raw_body_ = 0;
   request_bytes_ = 0;
   arm(worker_.published().timeouts.body_idle);
   return false;

@@ -54,6 +54,7 @@ class Session final : public net::Watcher {
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   // The process drains: no further request on this connection.
   void stop_after_this();
+  bool last() const { return closing_; }
   bool idle() const { return phase_ == Phase::Head && !parser_.started(); }
 
  private:
@@ -90,6 +91,7 @@ class Session final : public net::Watcher {
   bool closing_ = false;          // no request after this one
   bool continue_sent_ = false;
   bool unread_ = false;           // the socket may hold bytes whose edge has passed
+  bool handshaking_ = false;      // TLS is not up yet
   bool ended_ = false;            // the client sends nothing after what the socket holds
   std::size_t lingered_ = 0;
   std::uint64_t bytes_sent_ = 0;

@@ -41,7 +41,10 @@ Upstream::Upstream(net::Loop& loop, UpstreamPool& pool, model::EndpointId endpoi
     : loop_(loop), pool_(pool), endpoint_(endpoint), stream_(std::move(stream)), limits_(limits),
       parser_(limits) {}
 
-Upstream::~Upstream() { abandon(); }
+Upstream::~Upstream() {
+  abandon();
+  if (self_) *self_ = nullptr;
+}
 
 void Upstream::abandon() {
   if (state_ == State::Closed) return;
@@ -123,15 +126,23 @@ void Upstream::read_ready() {
     if (reads == kReadsPerTurn) {
       // The edge will not come again for what is left: go on in the next turn.
       readable_ = paused_ = true;
-      loop_.post([exchange = exchange_] { exchange->resume_upstream(); });
-      return;
+      return read_on_later();
     }
     const net::IoResult got = stream_.read(scratch(), kReadSize);
     if (got.status == Status::WouldBlock) return;
-    if (got.status != Status::Ok) return end_of_input();
+    if (got.status != Status::Ok) return end_of_input(got.status == Status::Closed);
     answered_ = true;
+    more_ = got.bytes == kReadSize || stream_.tls();
     if (!take({scratch(), got.bytes})) return;
   }
+}
+
+// The exchange may be over and gone, and so may we, when the turn comes.
+void Upstream::read_on_later() {
+  if (!self_) self_ = std::make_shared<Upstream*>(this);
+  loop_.post([self = self_] {
+    if (*self != nullptr && (*self)->exchange_ != nullptr) (*self)->exchange_->resume_upstream();
+  });
 }
 
 bool Upstream::take(std::string_view bytes) {
@@ -191,13 +202,20 @@ bool Upstream::take_body(std::string_view bytes) {
     }
   }
   // Bytes behind the answer were not asked for: the connection cannot be trusted any more.
-  finish(keep_alive_ && !ended_ && bytes.empty() && sent());
+  finish(keep_alive_ && !ended_ && bytes.empty() && sent() && silent());
   return false;
 }
 
-void Upstream::end_of_input() {
+// Whether nothing stands behind the answer. A read that was not filled has shown it already.
+bool Upstream::silent() {
+  char byte = 0;  // the answer's own bytes are still in scratch()
+  return !more_ || stream_.read(&byte, 1).status == Status::WouldBlock;
+}
+
+// A reset is no end of a body, unless the engine closed on a request that it did not want to read.
+void Upstream::end_of_input(bool orderly) {
   if (!in_body_) return broke(Broke::NoAnswer, "the engine closed the connection");
-  if (body_.end_of_input() == http::BodyState::Done) return finish(false);
+  if ((orderly || !sent()) && body_.end_of_input() == http::BodyState::Done) return finish(false);
   broke(Broke::Truncated, "the engine closed the connection inside its answer");
 }
 

@@ -53,9 +53,11 @@ class Upstream final : public net::Watcher {
   // Stops and resumes reading: the client is too slow. resume() may call the exchange.
   void pause() { paused_ = true; }
   void resume();
+  bool paused() const { return paused_; }
 
   bool reused() const { return exchanges_ > 1; }
   bool connected() const { return state_ != State::Connecting; }
+  bool secured() const { return stream_.secured(); }
   // A byte of the present answer has come.
   bool answered() const { return answered_; }
   // The request has gone out whole.
@@ -76,7 +78,9 @@ class Upstream final : public net::Watcher {
   bool take(std::string_view bytes);
   bool take_head(std::string_view& bytes);
   bool take_body(std::string_view bytes);
-  void end_of_input();
+  void end_of_input(bool orderly);
+  bool silent();
+  void read_on_later();
   void finish(bool reusable);
   void broke(Broke how, std::string_view detail);
 
@@ -99,6 +103,8 @@ class Upstream final : public net::Watcher {
   bool ended_ = false;     // the engine sends nothing after what the socket holds
   bool paused_ = false;
   bool readable_ = false;  // an edge came while paused
+  bool more_ = false;      // the socket may hold bytes whose edge has passed
+  std::shared_ptr<Upstream*> self_;  // what a posted task holds of us; null inside once we are gone
   int exchanges_ = 0;
   Instant idle_since_{};
 };
