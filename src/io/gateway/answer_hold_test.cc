@@ -159,6 +159,24 @@ TEST(AnswerHold, what_is_too_large_to_hold_passes_in_order) {
   EXPECT_EQ(run_relay(plan, {fits}, plain()).mode, AnswerRelay::Mode::Hold);
 }
 
+TEST(AnswerHold, what_passes_is_judged_by_its_status_once_it_is_whole) {
+  const std::vector<std::pair<int, AttemptResult>> cases = {
+      {200, AttemptResult::Ok},          {400, AttemptResult::ClientError},
+      {429, AttemptResult::Throttled},   {500, AttemptResult::ServerError},
+      {503, AttemptResult::ServerError}, {302, AttemptResult::ServerError}};
+  RelayPlan plan = plan_of(Api::ChatCompletions);
+  plan.held_max = 1000;
+  const std::string body(5000, 'x');
+  for (const auto& [status, result] : cases) {
+    const RelayRun run = run_relay(plan, pieces(body, {700}), plain(status));
+    EXPECT_EQ(run.mode, AnswerRelay::Mode::Pass);
+    EXPECT_EQ(run.out, body);
+    EXPECT_EQ(run.result, result) << status;
+    EXPECT_EQ(run_relay(plan, pieces(body, {700}), plain(status, false)).result,
+              AttemptResult::Truncated);
+  }
+}
+
 TEST(AnswerAssemble, makes_the_plain_answer_of_a_stream) {
   const std::string stream = recorded_stream(kLlama, "chat stream + usage");
   const RelayRun run = run_relay(assembling(), pieces(stream, {33}));

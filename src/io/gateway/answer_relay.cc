@@ -197,7 +197,9 @@ AttemptResult AnswerRelay::end(bool whole) {
       return result;
     }
     case Mode::Hold: return end_held(whole);
-    case Mode::Pass: return whole ? AttemptResult::Ok : AttemptResult::Truncated;
+    case Mode::Pass:
+      if (!whole) return AttemptResult::Truncated;
+      return good_status() ? AttemptResult::Ok : judge_status();
   }
   return AttemptResult::Truncated;
 }
@@ -217,7 +219,24 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
   const bool finished = all_ended();
   // All choices have ended: that the connection broke afterwards takes nothing from the answer.
   if (!finished || (!whole && !end_seen_)) return AttemptResult::Truncated;
-  return assembler_failed_ ? AttemptResult::Truncated : AttemptResult::Ok;
+  if (assembler_failed_) return AttemptResult::Truncated;
+  if (whole && mode_ == Mode::Stream) take_tail();
+  return error_seen_ ? AttemptResult::StreamError : AttemptResult::Ok;
+}
+
+// A last event without its blank line. By the standard clients drop it; that is for them to do.
+void AnswerRelay::take_tail() {
+  const std::size_t size = scanner_.tail().size();
+  if (size == 0) return;
+  const std::string closed = std::string(scanner_.tail()) + "\n\n";
+  http::SseScanner last(closed.size());
+  last.feed(closed);
+  std::optional<http::SseEvent> event = last.next();
+  if (!event) return;
+  event->bytes = event->bytes.substr(0, size);
+  take_event(*event, {});
+  usage_ = reader_.usage();
+  timings_ = reader_.timings();
 }
 
 AttemptResult AnswerRelay::judge_status() const {
@@ -228,7 +247,7 @@ AttemptResult AnswerRelay::judge_status() const {
 
 AttemptResult AnswerRelay::end_held(bool whole) {
   if (!whole) return AttemptResult::Truncated;
-  if (status_ < 200 || status_ > 299) return judge_status();
+  if (!good_status()) return judge_status();
   const json::Answer answer = json::read_answer(plan_.api, held_);
   usage_ = answer.usage;
   timings_ = answer.timings;

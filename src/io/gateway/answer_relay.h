@@ -78,8 +78,10 @@ class AnswerRelay {
   void forward(std::string_view bytes, std::string_view input);
   void forward_edited(const http::SseEvent& event, const json::Chunk& chunk);
   model::AttemptResult end_stream(bool whole);
+  void take_tail();
   model::AttemptResult end_held(bool whole);
   void rename_held(json::Span model);
+  bool good_status() const { return status_ >= 200 && status_ <= 299; }
   model::AttemptResult judge_status() const;
   void add_piece(std::string_view bytes);
 

@@ -442,6 +442,31 @@ TEST(AnswerRelayVerdict, knows_the_errors_of_every_api) {
   EXPECT_EQ(run.out, created + failed);
 }
 
+TEST(AnswerRelay, a_last_event_without_its_blank_line_is_passed_on_too) {
+  const std::string begin = chunk("a") + kFinish;
+  const std::string usage = R"(data: {"choices":[],"usage":{"prompt_tokens":3,"total_tokens":4}})";
+  for (const std::string end : {"data: [DONE]", "data: [DONE]\n", "data: [DONE]\r\n", ": bye",
+                                "data: {\"choices\":[", "id: 7\n"}) {
+    for (const std::size_t size : {1ul, 7ul, 10000ul}) {
+      const RelayRun run = run_relay(streaming(), pieces(begin + end, {size}));
+      EXPECT_EQ(run.out, begin + end);
+      EXPECT_EQ(run.result, AttemptResult::Ok) << end;
+    }
+  }
+  RelayPlan plan = streaming();
+  plan.model = "public";
+  plan.drop_usage = true;
+  EXPECT_EQ(run_relay(plan, {begin + usage + "\n"}).out, replaced(begin, "\"m\"", "\"public\""));
+  EXPECT_EQ(run_relay(plan, {begin + usage + "\n"}).usage.prompt_tokens, 3);
+  EXPECT_EQ(run_relay(plan, {begin + R"(data: {"model":"m","choices":[]})"}).out,
+            replaced(begin, "\"m\"", "\"public\"") + R"(data: {"model":"public","choices":[]})");
+  // Half an event behind half an answer, or of a broken connection, stays here: an error follows.
+  Came broken;
+  broken.whole = false;
+  EXPECT_EQ(run_relay(streaming(), {begin + "data: [DO"}, broken).out, begin);
+  EXPECT_EQ(run_relay(streaming(), {chunk("a") + "data: [DONE]\n"}).out, chunk("a"));
+}
+
 TEST(AnswerRelay, begins_anew_with_each_attempt) {
   AnswerRelay relay;
   relay.begin(streaming(), 200, true);
