@@ -140,7 +140,7 @@ def text(rng, words):
 
 
 def requests_of(rng, count, model, words_max, outputs, limits=(8, 30)):
-    """Prompts of even spread over the logarithm of their length; half share one of four prefixes."""
+    """Prompts of every length, evenly over its logarithm; half share one of four prefixes."""
     prefixes = [text(rng, words_max // 2) for _ in range(4)]
     for _ in range(count):
         words = round(math.exp(rng.uniform(math.log(limits[0]), math.log(words_max))))
@@ -167,6 +167,7 @@ async def play(port, bodies, parallel_max):
                 return (await stream(port, body))[0]
 
         batch = bodies[at:at + 10]
+        say(f"  {at} answered")
         ids += await asyncio.gather(*(one(b, i * 1e-3 * rng.random()) for i, b in enumerate(batch)))
     return ids
 
@@ -252,7 +253,7 @@ def real(options):
         listen, admin = world.gateway(options.signalbox, [f"http://127.0.0.1:{port}"])
         say(f"{options.requests} requests through the gateway")
         bodies = list(requests_of(random.Random(options.seed), options.requests, "smollm2-135m",
-                                  900, [8, 16, 32, 64, 96]))
+                                  600, [8, 16, 32, 64, 96]))
         found = pairs(admin, asyncio.run(play(listen, bodies, options.slots)))
         rows = {name: summary(found[a:b]) for name, a, b in SPANS}
         last = found[-50:]
@@ -378,6 +379,8 @@ def main():
     if unknown:
         parser.error(f"what is {', '.join(sorted(unknown))}?")
     options.signalbox = os.path.abspath(options.signalbox)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))  # and the processes end with it
     load = os.getloadavg()[0]
     report = {"bench": "calibration", "date": datetime.date.today().isoformat(),
               "machine": f"{platform.machine()}, {os.cpu_count()} cores", "load_at_start": load}
