@@ -21,13 +21,19 @@ const compatible = createOpenAICompatible({
   name: 'signalbox', baseURL: `${base}/v1`, apiKey: 'any', includeUsage: true,
 });
 
+// The model may come to an end of its own before the limit; then it says so.
+function checkEnd(tokens, limit, cut) {
+  assert.ok(tokens > 0 && tokens <= limit, `${tokens} tokens of at most ${limit}`);
+  if (tokens < limit) assert.ok(!cut);
+}
+
 test('openai: models and chat', async () => {
   const ids = [];
   for await (const entry of openai.models.list()) ids.push(entry.id);
   assert.ok(ids.includes(model));
   const answer = await openai.chat.completions.create({ model, messages, max_tokens: 16 });
   assert.ok(answer.choices[0].message.content);
-  assert.equal(answer.usage.completion_tokens, 16);
+  checkEnd(answer.usage.completion_tokens, 16, answer.choices[0].finish_reason === 'length');
 });
 
 test('openai: a stream with usage', async () => {
@@ -36,12 +42,14 @@ test('openai: a stream with usage', async () => {
   });
   let text = '';
   let usage;
+  let reason;
   for await (const chunk of stream) {
     text += chunk.choices[0]?.delta?.content ?? '';
+    reason = chunk.choices[0]?.finish_reason ?? reason;
     usage = chunk.usage ?? usage;
   }
   assert.ok(text);
-  assert.equal(usage.completion_tokens, 16);
+  checkEnd(usage.completion_tokens, 16, reason === 'length');
 });
 
 test('openai: responses', async () => {
@@ -64,7 +72,7 @@ test('anthropic: messages, plain and streamed', async () => {
   const stream = anthropic.messages.stream({ model, max_tokens: 16, messages });
   const final = await stream.finalMessage();
   assert.ok(final.content[0].text);
-  assert.equal(final.stop_reason, 'max_tokens');
+  checkEnd(final.usage.output_tokens, 16, final.stop_reason === 'max_tokens');
 });
 
 test('ai sdk: generateText and streamText', async () => {

@@ -87,7 +87,7 @@ class Anthropic(unittest.TestCase):
             final = stream.get_final_message()
         self.assertTrue(text)
         self.assertEqual(final.content[0].text, text)
-        self.assertEqual(final.stop_reason, "max_tokens")
+        self.assertEqual(final.stop_reason == "max_tokens", final.usage.output_tokens == 16)
 
     def test_count_tokens(self):
         counted = self.client.messages.count_tokens(model=MODEL, messages=HELLO)
