@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clients see when engines fail, and what engines see when clients leave."""
 import json
+import pathlib
 import threading
 import time
 
 from client import Connection, request_bytes
-from fake_engine import DONE, FakeEngine, chunked, event, http
-from processes import PATIENCE, wait_for
-from world import CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration
+from fake_engine import DONE, PLAIN, FakeEngine, chunked, event, http
+from processes import PATIENCE, folder, wait_for
+from world import CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, resource
 
 
 def post(gateway, body):
@@ -393,6 +394,141 @@ class Draining(Case):
         self.assertEqual(self.gateway.outcomes(), {"client_gone": 1})
 
 
+    def test_so_does_one_whose_client_left_with_a_full_buffer(self):
+        fake = FakeEngine(chunked([event("x" * 1000)] * 30_000 + [event(None, "stop"), DONE]))
+        gateway = Gateway(config=configuration(
+            [fake.url], pool={"engine": "openai", "on_client_abort": "drain"}))
+        try:
+            with Connection(gateway.address, receive_buffer=4096) as leaving:
+                leaving.send(post(gateway, chat(stream=True)))
+                leaving.read_until(b"data: ")
+                time.sleep(1)
+            # Long before silence would end it: the engine is read to its end.
+            gateway.settle(5)
+            self.assertEqual(gateway.outcomes(), {"client_gone": 1})
+            self.assertEqual(gateway.stop(), 0)
+        finally:
+            fake.stop()
+
+
+class Blasts(Case):
+    """Engines that send faster than a turn takes, and clients that leave in that very turn."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fake = FakeEngine(chunked([event("x" * 60_000)] * 100 + [event(None, "stop"), DONE]))
+        cls.gateway = Gateway(config=configuration([cls.fake.url], pool={"engine": "openai"}))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fake.stop()
+        super().tearDownClass()
+
+    def test_leaving_in_the_middle_of_a_blast(self):
+        for i in range(30):
+            connections = [self.gateway.connect() for _ in range(4)]
+            for c in connections:
+                c.send(post(self.gateway, chat(f"{i}", stream=True)))
+            for c in connections:
+                c.read_until(b"data: ")
+                c.reset() if i % 2 else c.close()
+        self.assertEqual(self.gateway.chat(chat(stream=True)).events()[-1], "[DONE]")
+
+
+class OpenEnds(Case):
+    """Engines that have said all and leave their answer open."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.held = []
+
+        def hold(connection, request):
+            connection.sendall(chunked([event("A"), event(None, "stop"), DONE], end=False))
+            cls.held.append(connection.dup())
+            return b""
+        cls.fake = FakeEngine(hold)
+        cls.gateway = Gateway(config=configuration(
+            [cls.fake.url], pool={"engine": "openai"},
+            gateway={"timeouts": {"event_idle": "500ms"}}))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fake.stop()
+        for connection in cls.held:
+            connection.close()
+        super().tearDownClass()
+
+    def test_the_answer_is_whole(self):
+        self.whole()
+
+    def test_so_it_is_when_the_connection_breaks(self):
+        def cut(connection, request):
+            connection.sendall(chunked([event("A"), event(None, "stop"), DONE], end=False))
+            time.sleep(0.1)
+            return b""
+        hold, self.fake.reply = self.fake.reply, cut
+        try:
+            self.whole()
+        finally:
+            self.fake.reply = hold
+
+    def whole(self):
+        before = self.gateway.outcomes().get("completed", 0)
+        answer = self.gateway.chat(chat(stream=True))
+        self.assertEqual((answer.end, answer.events()[-1]), ("chunked", "[DONE]"), answer)
+        self.gateway.settle()
+        self.assertEqual(self.gateway.outcomes(), {"completed": before + 1})
+
+
+class Reloads(Case):
+    """The configuration changes while requests are held."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.go = threading.Event()
+
+        def slow(connection, request):
+            cls.go.wait(20)
+            return http(PLAIN)
+        cls.slow, cls.quick = FakeEngine(slow), FakeEngine()
+        cls.gateway = None
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.slow.stop()
+        cls.quick.stop()
+        super().tearDownClass()
+
+    def test_who_waits_goes_to_an_engine_that_came_later(self):
+        keys = pathlib.Path(folder()) / "reload-keys"
+        keys.write_text("sk-one\n")
+
+        def document(urls):
+            return configuration(urls, pool={"engine": "openai", "concurrency_max": 1},
+                                 more=[resource("Tenant", "one", keys=[{"file": str(keys)}])])
+        type(self).gateway = gateway = Gateway(config=document([self.slow.url]))
+        key = {"authorization": "Bearer sk-one"}
+        with gateway.connect() as first, gateway.connect() as second, gateway.connect() as third:
+            first.send(request_bytes(gateway.address, "POST", CHAT, chat("1"), key))
+            wait_for("the engine has it", lambda: len(self.slow.requests) == 1)
+            for c in (second, third):
+                c.send(request_bytes(gateway.address, "POST", CHAT, chat("2"), key))
+            wait_for("two wait", lambda: gateway.totals()["waiting"] == 2)
+            gateway.config_path.write_text(document([self.slow.url, self.quick.url]))
+            for c in (second, third):
+                answer = c.read_answer()
+                self.assertEqual((answer.status, answer.body), (200, PLAIN), answer)
+            self.go.set()
+            self.assertEqual(first.read_answer().status, 200)
+        self.assertEqual(len(self.quick.requests), 2)
+
+
 class SlowClients(Case):
     """Those who send or read slowly cost a bounded buffer and a deadline."""
 
@@ -402,7 +538,8 @@ class SlowClients(Case):
     def start(cls):
         cls.fleet = Fleet(1, speed=1000, answer_tokens_mean=100000, idle_close_s=0)
         cls.gateway = Gateway(config=configuration(cls.fleet.urls, gateway={
-            "timeouts": {"request_head": "700ms", "body_idle": "700ms", "write_idle": "20s"}}))
+            "timeouts": {"request_head": "700ms", "body_idle": "700ms", "write_idle": "20s",
+                         "event_idle": "1s"}}))
 
     def test_a_reader_that_stops_holds_a_bounded_buffer(self):
         self.gateway.chat(chat(stream=True))

@@ -205,6 +205,39 @@ class Requests(Case):
             self.assertEqual((answer.status, answer["connection"]), (200, "close"))
             self.assertTrue(c.closed_by_peer())
 
+    def test_head_gets_no_body_and_the_connection_goes_on(self):
+        with self.gateway.connect() as c:
+            for path, status in (("/v1/models", 200), ("/health", 200), ("/v1/nothing", 404),
+                                 (CHAT, 405)):
+                self.assertEqual(c.request("HEAD", path).status, status)
+            self.assertEqual(c.request("POST", CHAT, chat(max_tokens=2)).status, 200)
+
+    def test_local_and_relayed_answers_keep_their_order_when_pipelined(self):
+        post = head(length()) + BODY
+        with self.gateway.connect() as c:
+            c.send((NEXT + post + NEXT + NEXT + post + head(CHUNKED) + CHUNKS) * 3)
+            kinds = [c.read_answer().json()["object"] for _ in range(18)]
+        one = ["list", "chat.completion", "list", "list", "chat.completion", "chat.completion"]
+        self.assertEqual(kinds, one * 3)
+
+    def test_a_body_of_tiny_chunks_costs_what_it_holds(self):
+        body = json.dumps(chat("x" * (2 << 20), max_tokens=2)).encode()
+        before = self.gateway.process.rss()
+        connections = [self.gateway.connect() for _ in range(2)]
+        for c in connections:
+            c.send(head(CHUNKED))
+        tiny = b"".join(b"%016x\r\n%c\r\n" % (1, byte) for byte in body[:-1])
+        for c in connections:
+            c.send(tiny)
+        time.sleep(0.5)
+        grown = self.gateway.process.rss() - before
+        print(f"[{grown / 2**20:.1f} MiB more]", end=" ")
+        self.assertLess(grown, 24 << 20)
+        for c in connections:
+            c.send(b"1\r\n}\r\n0\r\n\r\n")
+            self.assertIn(c.read_answer().status, (200, 400))
+            c.close()
+
     def test_upgrades_are_not_made(self):
         answer = self.gateway.call("GET", "/v1/models", headers={
             "connection": "upgrade", "upgrade": "websocket"})
@@ -349,6 +382,83 @@ class Responses(Case):
         finally:
             self.fake.close_after = True
 
+    def test_bytes_behind_an_answer_that_fills_a_read_reach_nobody(self):
+        # The edge of what stands in the socket has passed when the answer ends with a full read.
+        self.fake.close_after = False
+        poison = http(GOOD.replace(b"Hi", b"POISON"))
+        room = 65536 - len(http(b" " * 60000)) + 60000
+        padded = http(GOOD.ljust(room))
+        self.assertEqual(len(padded), 65536)
+        try:
+            with self.gateway.connect() as c:
+                for _ in range(20):
+                    self.fake.reply = padded + poison
+                    self.assertNotIn("POISON", c.request("POST", CHAT, chat()).text)
+                    self.fake.reply = http(GOOD)
+                    self.assertNotIn("POISON", c.request("POST", CHAT, chat()).text)
+        finally:
+            self.fake.close_after = True
+
+    def outcomes_of(self, run):
+        before = self.gateway.outcomes()
+        run()
+        self.gateway.settle()
+        after = self.gateway.outcomes()
+        return {k: v - before.get(k, 0) for k, v in after.items() if v != before.get(k, 0)}
+
+    def test_an_error_too_large_to_hold_passes_whole_and_is_an_error(self):
+        body = b"x" * (3 << 20)
+        for status, outcome in (("500 Oops", "engine_error"), ("400 No", "engine_client_error"),
+                                ("429 Later", "engine_throttled")):
+            self.fake.reply = http(body, status)
+
+            def run():
+                with self.gateway.connect() as c:
+                    for _ in range(2):
+                        answer = c.request("POST", CHAT, chat())
+                        self.assertEqual((answer.status, answer.end), (int(status[:3]), "chunked"))
+                        self.assertEqual(answer.body, body)
+            self.assertEqual(self.outcomes_of(run), {outcome: 2})
+
+    def test_a_last_event_without_its_blank_line_arrives(self):
+        for end in (b"data: [DONE]\n", b"data: [DONE]", b": bye\n"):
+            pieces = [event("A"), event(None, "stop"), end]
+            self.fake.reply = chunked(pieces)
+
+            def run():
+                answer = self.gateway.chat(chat(stream=True))
+                self.assertEqual((answer.end, answer.body), ("chunked", b"".join(pieces)))
+            self.assertEqual(self.outcomes_of(run), {"completed": 1})
+
+    def test_a_reset_ends_no_answer_that_has_no_length(self):
+        def cut(connection, request):
+            connection.sendall(reply(body=b"x" * (3 << 20)))
+            time.sleep(0.2)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            return b""
+        self.fake.reply = cut
+
+        def run():
+            self.assertEqual(self.gateway.chat().end, "cut")
+        self.assertEqual(self.outcomes_of(run), {"truncated": 1})
+
+    def test_a_body_where_none_may_be_is_dropped(self):
+        self.fake.close_after = False
+        try:
+            with self.gateway.connect() as c:
+                for status, seen in (("204 No Content", 502), ("304 Not Modified", 304)):
+                    self.fake.reply = http(GOOD, status)
+                    answer = c.request("POST", CHAT, chat())
+                    self.assertEqual(answer.status, seen, answer)
+                    self.fake.reply = http(GOOD)
+                    self.assertEqual(c.request("POST", CHAT, chat()).body, GOOD)
+        finally:
+            self.fake.close_after = True
+
+    def test_interim_answers_have_a_limit(self):
+        self.fake.reply = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000 + http(GOOD)
+        self.assertEqual(self.gateway.chat().status, 502)
+
     def test_interim_answers_are_skipped(self):
         self.fake.reply = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n" \
             + http(GOOD)
@@ -417,3 +527,54 @@ class Responses(Case):
                 self.assertEqual(self.gateway.chat(chat(f"{i}")).status, 200)
         finally:
             self.fake.close_after = True
+
+
+class EarlyAnswers(Case):
+    """Engines that answer before they have read the request."""
+
+    @classmethod
+    def start(cls):
+        cls.fake = Early()
+        cls.gateway = Gateway(config=configuration(
+            [cls.fake.url], pool={"engine": "openai"},
+            gateway={"recovery": {"failures_in_a_row": 1000}}))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fake.stop()
+        super().tearDownClass()
+
+    def test_an_answer_to_half_a_request_is_passed_on(self):
+        big = chat("x" * (7 << 20))
+        for ending in ("stay", "close", "reset"):
+            self.fake.ending = ending
+            with self.subTest(ending), self.gateway.connect() as c:
+                answer = c.request("POST", CHAT, big)
+                # A reset may overtake what was said before it.
+                expected = (413, 502) if ending == "reset" else (413,)
+                self.assertIn(answer.status, expected, answer)
+                # Nothing of the big request may be taken for the beginning of this one.
+                self.fake.ending = "good"
+                answer = c.request("POST", CHAT, chat("small"))
+                self.assertEqual((answer.status, answer.body), (200, GOOD))
+
+
+class Early(FakeEngine):
+    """Answers a POST by its head alone, and reads no byte of its body unless it is good."""
+
+    ending = "good"
+
+    def __init__(self):
+        self.held = []
+        super().__init__(http(GOOD), close=True)
+
+    def _requests_of(self, connection):
+        seen = connection.recv(200, socket.MSG_PEEK)
+        if not seen.startswith(b"POST") or self.ending == "good":
+            return super()._requests_of(connection)
+        connection.sendall(http(b'{"error":{"message":"too long"}}', "413 Too Large"))
+        if self.ending == "stay":
+            self.held.append(connection.dup())
+        elif self.ending == "close":
+            connection.shutdown(socket.SHUT_WR)
+            self.held.append(connection.dup())

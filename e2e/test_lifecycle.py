@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import time
@@ -91,6 +92,22 @@ class Reload(unittest.TestCase):
         self.assertIn("signalbox.yaml:", self.gateway.process.log())
         self.rewrite(configuration(self.other.urls))
         wait_for("the good one is taken", lambda: self.engines() == set(self.other.engines))
+
+    def test_limits_on_requests_hold_from_the_reload_on(self):
+        self.start(False)
+        schema = {"a": {"b": {"c": {}}}}
+        asks = [("/v1/completions", {"model": "m", "prompt": "a", "max_tokens": 1, "logprobs": 5}),
+                (CHAT, chat(max_tokens=1, tools=[{"type": "function", "function": {
+                    "name": "f", "parameters": schema}}])),
+                (CHAT, chat(max_tokens=1, response_format={"type": "json_schema", "json_schema": {
+                    "name": "f", "schema": schema}}))]
+        for path, body in asks:
+            self.assertEqual(self.gateway.post(path, body).status, 200, body)
+        self.rewrite(configuration(self.fleet.urls, gateway={
+            "watch_files": False, "limits": {"logprobs": 4, "schema_depth": 3}}))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        for path, body in asks:
+            wait_for("the limit holds", lambda: self.gateway.post(path, body).status == 400)
 
     def test_a_stream_survives_a_reload_that_takes_its_engine_away(self):
         self.fleet.stop()
@@ -236,6 +253,24 @@ class Tls(unittest.TestCase):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         with Connection(self.gateway.address, tls=context) as c:
             return c.socket.getpeercert(binary_form=True)
+
+    def test_a_handshake_has_a_deadline_on_either_side(self):
+        cert, key = certificate("silent")
+        silent = socket.socket()
+        self.addCleanup(silent.close)
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(16)
+        self.gateway = Gateway(tls=ssl.create_default_context(cafile=str(cert)), wait=False,
+                               config=configuration(
+            ["https://127.0.0.1:%d" % silent.getsockname()[1]], pool={"engine": "openai"},
+            gateway={"tls": {"cert": str(cert), "key": str(key)},
+                     "timeouts": {"tls_handshake": "300ms", "request_head": "60s"}}))
+        with Connection(self.gateway.address) as c:
+            self.assertTrue(c.closed_by_peer())
+        with self.gateway.connect() as c:
+            time.sleep(0.5)
+            self.assertIn(c.request("POST", CHAT, chat()).status, (502, 503))
+        self.assertEqual(self.gateway.stop(), 0)
 
     def test_engines_behind_tls_are_verified(self):
         cert, key = certificate("engine")
