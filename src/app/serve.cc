@@ -136,6 +136,7 @@ class Server {
   telemetry::Registry registry_;
   gateway::Metrics metrics_;
   std::uint64_t seed_ = 0;
+  std::int64_t file_limit_ = 0;
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<telemetry::LogFile> access_log_;
@@ -204,7 +205,7 @@ Result<int> Server::run() {
   seed_ = options_.seed != 0 ? options_.seed : draw_seed();
   TRY_ASSIGN(loop_, net::Loop::create());
   Signals signals(*loop_, [this](int number) { on_signal(number); });
-  const std::int64_t file_limit = raise_file_limit();
+  file_limit_ = raise_file_limit();
   const flow::Config core = core_config(initial_.config.gateway);
   // The event log must exist before the host that feeds it.
   if (!initial_.config.gateway.logs.events.empty()) {
@@ -214,8 +215,6 @@ Result<int> Server::run() {
                                            event_log_.get());
   shared_ = std::make_unique<gateway::Shared>(*host_, metrics_,
                                               static_cast<std::uint32_t>(draw_seed()));
-  const int limit = initial_.config.gateway.limits.connections;
-  shared_->connections_max = limit > 0 ? limit : file_limit;
   telemetry::add_process_metrics(registry_);
   if (!initial_.config.gateway.logs.access.empty()) {
     TRY_ASSIGN(access_log_, telemetry::LogFile::open(initial_.config.gateway.logs.access));
@@ -225,6 +224,9 @@ Result<int> Server::run() {
   controller_ = std::make_unique<Controller>(
       *loop_, *host_,
       [this](std::shared_ptr<const gateway::Published> published) {
+        const spec::Limits& limits = published->config.gateway.limits;
+        registry_.set_label_values_max(static_cast<std::size_t>(limits.label_values));
+        shared_->connections_max = limits.connections > 0 ? limits.connections : file_limit_;
         for (auto& worker : workers_) worker->publish(published);
       },
       seed_);
