@@ -90,8 +90,29 @@ def check_source(path, name, lines, errors):
                 errors.append(f"{name}:{number}: '{line.strip()[:60]}': {instead}")
 
 
+def check_settings(sources, errors):
+    """Every setting that core/spec declares has a reader outside core/spec: a line of the program
+    that names the member. Members of the same name stand for each other."""
+    declared = re.compile(r"\bv\(c\.(\w+)")
+    readers = "\n".join(
+        "\n".join(line for line in map(strip_comment, lines) if not declared.search(line))
+        for name, lines in sources.items()
+        if name.startswith(("src/app/", "src/io/", "src/core/")) and not name.endswith("_test.cc")
+        and (not name.startswith("src/core/spec/") or name.endswith("/compile.cc")))
+    read = set(re.findall(r"(?:\.|->)(\w+)", readers))
+    for name, lines in sources.items():
+        if not name.startswith("src/core/spec/") or not name.endswith(".h"):
+            continue
+        for number, line in enumerate(lines, 1):
+            for member in declared.findall(line):
+                if member not in read:
+                    errors.append(f"{name}:{number}: nobody reads the setting `{member}`: use it "
+                                  "or take it away")
+
+
 def main(root):
     errors = []
+    sources = {}
     for path in tracked(root):
         name = str(path.relative_to(root))
         if path.suffix not in SOURCE or not path.is_file() or name.startswith("fuzz/corpus/"):
@@ -106,6 +127,9 @@ def main(root):
             errors.append(f"{name}: not UTF-8")
             continue
         check_source(path, name, lines, errors)
+        if name.startswith("src/"):
+            sources[name] = lines
+    check_settings(sources, errors)
     for folder in sorted({p.parent for p in (root / "src").rglob("*.h")}):
         if not (folder / "README.md").exists():
             errors.append(f"{folder.relative_to(root)}: write README.md: why its own library?")
