@@ -60,6 +60,8 @@ struct Request {
   cache::Belief belief;               // what the index held of the prompt there
   double decoding_at_send = 0;        // sequences past their first token there, and
   double kv_at_send = 0;              // tokens of all in flight there
+  double fresh_at_first = 0;          // what its endpoint had computed of prompts by its first
+  double attention_at_first = 0;      // token, see EndpointState
   double ttft_predicted = 0;          // s
   double e2e_predicted = 0;           // s
   double sigma = 0;                   // relative uncertainty that was claimed
@@ -75,6 +77,8 @@ struct EndpointState {
   bool unreachable = false;           // the last look failed
   Instant observed_at{};
   double kv_usage = -1;
+  double fresh_done = 0;              // prompt tokens computed there for our requests that have
+  double attention_done = 0;          // their first token, and the sum of fresh·(cached + fresh/2)
   int slots = 0;                      // as the engine told last; 0: never
   model::SumCount token_seconds;      // as of the last look
   double decoding = 0;                // sequences past their first token then

@@ -113,6 +113,12 @@ void Core::calibrate(Request& request, const model::AttemptEnded& event, Instant
   company.batch = request.decoding_at_send + 1;
   company.kv = request.kv_at_send + static_cast<double>(request.prompt_tokens) +
                static_cast<double>(std::max<std::int64_t>(0, generated)) / 2;
+  const EndpointState* endpoint = find(request.endpoint);
+  if (request.has_first_token && endpoint != nullptr) {
+    company.others_fresh = std::max(0.0, endpoint->fresh_done - request.fresh_at_first);
+    company.others_attention =
+        std::max(0.0, endpoint->attention_done - request.attention_at_first);
+  }
   if (const auto prefill =
           perf::prefill_from(request.endpoint, event.timings, event.usage, company)) {
     pool.calibrator->observe(*prefill, now);

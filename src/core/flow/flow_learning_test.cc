@@ -186,6 +186,43 @@ TEST(Calibration, AnEndpointThatIsSlowerThanItsPoolIsAvoided) {
   EXPECT_LT(late_share, 20) << "a fair share would be 50";
 }
 
+TEST(Calibration, PromptsOfOthersDoNotMakeDecodingSlow) {
+  Desk desk(1, 8);
+  const auto run = [&](bool beside) {
+    for (int i = 0; i < 60; ++i) {
+      model::RequestArrived r = desk.request();
+      r.prompt.bytes = 400;
+      const auto id = desk.arrive(r);
+      desk.wait(100ms);
+      desk.first_token(id);
+      desk.wait(1s);
+      model::RequestId other;
+      if (beside) {  // 4,000 tokens at 0.5 ms each hold the decoding up
+        model::RequestArrived o = desk.request();
+        o.prompt.bytes = 16'000;
+        other = desk.arrive(o);
+        desk.wait(2s);
+        desk.first_token(other);
+      }
+      desk.wait(1s);
+      model::AttemptEnded e = desk.ending(id, AttemptResult::Ok);
+      e.usage = {100, 0, 100};
+      desk.tell(e);
+      if (beside) {
+        desk.wait(20ms);
+        model::AttemptEnded f = desk.ending(other, AttemptResult::Ok);
+        f.usage = {4000, 0, 50};
+        desk.tell(f);
+      }
+      desk.wait(300ms);
+    }
+    return desk.core().pool(model::PoolId(1)).coefficients.step(1, 150);
+  };
+  const double alone = run(false);
+  EXPECT_NEAR(alone, 0.02, 0.004);
+  EXPECT_LT(run(true), 1.35 * alone);
+}
+
 TEST(Decisions, KeepWhatWasPredictedAndWhatCame) {
   Desk desk(2);
   const auto id = desk.arrive(turn(desk, 1, 4));

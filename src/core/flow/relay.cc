@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // While an answer runs: its first token and its progress.
+#include <algorithm>
+
 #include "core/flow/core.h"
 
 namespace signalbox::flow {
@@ -16,6 +18,14 @@ void Core::on(const model::FirstToken& event, Instant now, Actions&) {
   load_.first_token({event.request, event.attempt}, now);
   ejector_.first_token(request->endpoint, request->pass, now);
   index_.insert(request->endpoint, query(*request), cache::Residence::Held);
+  if (EndpointState* endpoint = find(request->endpoint)) {
+    const auto cached = static_cast<double>(request->cached_tokens);
+    const double fresh = std::max(0.0, static_cast<double>(request->prompt_tokens) - cached);
+    endpoint->fresh_done += fresh;
+    endpoint->attention_done += fresh * (cached + fresh / 2);
+    request->fresh_at_first = endpoint->fresh_done;
+    request->attention_at_first = endpoint->attention_done;
+  }
   if (DecisionRecord* record = decisions_.find(request->decision)) {
     record->ttft = now - request->sent;
   }
