@@ -28,7 +28,7 @@ struct ValidateOptions {
 int validate(const ValidateOptions& options);
 
 struct ReplayOptions {
-  std::string log;
+  std::vector<std::string> logs;    // files of one event log, oldest first
 };
 int replay(const ReplayOptions& options);
 

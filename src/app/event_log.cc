@@ -2,6 +2,12 @@
 // Writes and replays the event log.
 #include "app/event_log.h"
 
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+
 #include "app/controller.h"
 #include "core/flow/flow.h"
 #include "core/model/codec.h"
@@ -11,7 +17,9 @@
 namespace signalbox::app {
 namespace {
 
-constexpr std::string_view kMagic = "signalbox event log 1\n";
+constexpr std::string_view kMagic = "signalbox event log 1";
+constexpr std::string_view kContinued = ", continued after record ";
+constexpr std::string_view kAnyVersion = "signalbox event log ";
 
 void put_varint(std::string& out, std::uint64_t value) {
   while (value >= 0x80) {
@@ -51,8 +59,6 @@ std::int64_t unzigzag(std::uint64_t raw) {
   return static_cast<std::int64_t>((raw >> 1) ^ (0 - (raw & 1)));
 }
 
-Error cut() { return invalid("The event log is cut or written by another version."); }
-
 // The deciding rooms' settings travel as the Gateway document that declares them.
 std::string settings_yaml(const flow::Config& config) {
   spec::Config document;
@@ -81,10 +87,23 @@ Result<std::unique_ptr<EventLog>> EventLog::open(const std::string& path, std::u
   telemetry::LogFileConfig config;
   config.buffer_bytes_max = Bytes{64 << 20};  // a hole would make the log worthless
   TRY_ASSIGN(auto file, telemetry::LogFile::open(path, config));
-  std::string head(kMagic);
+  std::error_code none;
+  const auto before = path == "-" ? 0 : std::filesystem::file_size(path, none);
+  std::string head;
+  if (!none && before > 0) head += '\0';  // an earlier run, and how it ended is unknown
+  head += kMagic;
+  head += '\n';
   put_fixed(head, seed);
   file->append(head);
-  return std::unique_ptr<EventLog>(new EventLog(std::move(file)));
+  return std::unique_ptr<EventLog>(new EventLog(std::move(file), path, seed));
+}
+
+void EventLog::reopen() {
+  std::string head(kMagic);
+  head += kContinued;
+  head += std::to_string(records_) + " of " + path_ + "\n";
+  put_fixed(head, seed_);
+  file_->reopen(std::move(head));
 }
 
 void EventLog::applied(const flow::Setup& setup, Instant now,
@@ -117,26 +136,71 @@ void EventLog::write(char type, std::string_view payload, Instant now,
   record_ += payload;
   put_fixed(record_, digest(actions));
   file_->append(record_);
+  ++records_;
 }
 
 namespace {
 
+// Whether everything that the fleet names is in it, as the core relies on.
+bool whole(const model::Fleet& fleet) {
+  std::set<model::ModelId> models;
+  std::set<model::PoolId> pools;
+  std::set<model::EndpointId> endpoints;
+  for (const model::Model& m : fleet.models) {
+    if (!m.id || !models.insert(m.id).second) return false;
+  }
+  for (const model::Pool& p : fleet.pools) {
+    if (!p.id || !models.contains(p.model) || !pools.insert(p.id).second) return false;
+  }
+  for (const model::Endpoint& e : fleet.endpoints) {
+    if (!e.id || !pools.contains(e.pool) || !endpoints.insert(e.id).second) return false;
+  }
+  return true;
+}
+
+// One run: its records in order, whatever files they lie in.
 class Replayer {
  public:
   explicit Replayer(std::uint64_t seed) : seed_(seed) {}
 
+  std::uint64_t seed() const { return seed_; }
+  std::uint64_t records() const { return records_; }
+
+  // `file`: for messages.
+  Result<void> take_all(std::string_view bytes, const std::string& file, ReplayReport& report) {
+    while (!bytes.empty()) {
+      file_ = &file;
+      ++records_;
+      std::uint64_t size = 0;
+      if (!get_varint(bytes, size) || size > bytes.size()) {
+        return invalid("'" + file + "' is cut: its last record, " + std::to_string(records_) +
+                       " of the run, is not whole. What is before it decides " +
+                       (report.identical ? "the same." : "differently."));
+      }
+      TRY_CHECK(take(bytes.substr(0, size), report));
+      bytes.remove_prefix(size);
+    }
+    return {};
+  }
+
+ private:
+  Error broken(const std::string& why) const {
+    return invalid("Record " + std::to_string(records_) + " in '" + *file_ + "' " + why);
+  }
+
   Result<void> take(std::string_view record, ReplayReport& report) {
-    if (record.size() < 9) return cut();
+    if (record.size() < 10) return broken("is too short to be one: the file is damaged.");
     const char type = record.front();
     const std::uint64_t expected = get_fixed(record.substr(record.size() - 8));
     record = record.substr(1, record.size() - 9);
     std::uint64_t delta = 0;
-    if (!get_varint(record, delta)) return cut();
+    if (!get_varint(record, delta)) return broken("has no time: the file is damaged.");
     now_ += Duration(unzigzag(delta));
     actions_.clear();
     if (type == 'S') TRY_CHECK(apply(record, report));
     else if (type == 'E') TRY_CHECK(handle(record, report));
-    else return cut();
+    else return broken("is of a kind that this version does not know: the file is damaged, or a "
+                       "newer version wrote it.");
     if (digest(actions_) != expected && report.identical) {
       report.identical = false;
       report.first_difference = report.events + report.setups;
@@ -148,15 +212,23 @@ class Replayer {
     return {};
   }
 
- private:
   Result<void> apply(std::string_view record, ReplayReport& report) {
     std::uint64_t size = 0;
-    if (!get_varint(record, size) || size > record.size()) return cut();
-    TRY_ASSIGN(model::Fleet fleet, model::decode_fleet(record.substr(0, size)));
-    TRY_ASSIGN(const config::Loaded loaded,
-               config::load_text("event log", std::string(record.substr(size))));
-    flow::Setup setup{core_config(loaded.config.gateway),
-                      std::make_shared<const model::Fleet>(std::move(fleet))};
+    if (!get_varint(record, size) || size > record.size()) {
+      return broken("holds half a configuration: the file is damaged.");
+    }
+    auto fleet = model::decode_fleet(record.substr(0, size));
+    if (!fleet || !whole(*fleet)) {
+      return broken("holds a fleet that this version cannot read: another version wrote it, or "
+                    "the file is damaged.");
+    }
+    const auto loaded = config::load_text("Gateway settings", std::string(record.substr(size)));
+    if (!loaded) {
+      return broken("holds settings that this version does not accept; replay the log with the "
+                    "version that wrote it. " + loaded.error().message);
+    }
+    flow::Setup setup{core_config(loaded->config.gateway),
+                      std::make_shared<const model::Fleet>(std::move(*fleet))};
     if (!flow_) flow_ = std::make_unique<flow::Flow>(setup.config, seed_);
     flow_->apply(setup, now_, actions_);
     ++report.setups;
@@ -164,37 +236,96 @@ class Replayer {
   }
 
   Result<void> handle(std::string_view record, ReplayReport& report) {
-    TRY_ASSIGN(model::Event event, model::decode_event(record));
-    if (!flow_) return cut();
-    kind_ = event.index();
-    flow_->handle(std::move(event), now_, actions_);
+    auto event = model::decode_event(record);
+    if (!event) {
+      return broken("holds an event that this version cannot read: another version wrote it, or "
+                    "the file is damaged.");
+    }
+    if (!flow_) return broken("is an event before any configuration: the log's beginning is gone.");
+    kind_ = event->index();
+    flow_->handle(std::move(*event), now_, actions_);
     ++report.events;
     return {};
   }
 
   std::uint64_t seed_;
+  std::uint64_t records_ = 0;
+  const std::string* file_ = nullptr;
   std::unique_ptr<flow::Flow> flow_;
   Instant now_{};
   std::vector<model::OwnedAction> actions_;
   std::size_t kind_ = 0;
 };
 
+struct Head {
+  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> after;  // continued after this record; absent: a run begins
+};
+
+// Takes the head from the front of `bytes`.
+Result<Head> take_head(std::string_view& bytes, const std::string& file) {
+  const std::size_t end = bytes.substr(0, 8192).find('\n');
+  if (!bytes.starts_with(kAnyVersion) || end == std::string_view::npos) {
+    return invalid("'" + file + "' is no event log of Signalbox: its first line is missing.");
+  }
+  std::string_view rest = bytes.substr(0, end);
+  if (!rest.starts_with(kMagic)) {
+    return invalid("'" + file + "' is '" + std::string(rest) + "'; this version reads '" +
+                   std::string(kMagic) + "'.");
+  }
+  Head head;
+  rest.remove_prefix(kMagic.size());
+  if (rest.starts_with(kContinued)) {
+    std::uint64_t after = 0;
+    std::from_chars(rest.data() + kContinued.size(), rest.data() + rest.size(), after);
+    head.after = after;
+  } else if (!rest.empty()) {
+    return invalid("'" + file + "' is no event log of Signalbox: its first line is damaged.");
+  }
+  bytes.remove_prefix(end + 1);
+  if (bytes.size() < 8) return invalid("'" + file + "' is cut: it has no seed.");
+  head.seed = get_fixed(bytes);
+  bytes.remove_prefix(8);
+  return head;
+}
+
+// Why a continuation does not fit behind what was replayed before it.
+Error out_of_order(const std::string& file, const Head& head, const Replayer* run) {
+  std::string why = "'" + file + "' continues a log after its record " +
+                    std::to_string(*head.after);
+  if (run == nullptr) why += ", and nothing is before it";
+  else if (run->seed() != head.seed) why += ", and what is before it is of another run";
+  else why += ", and what is before it ends with record " + std::to_string(run->records());
+  return invalid(why + ": name all files of the run, oldest first (signalbox replay "
+                       "events.log.2 events.log.1 events.log).");
+}
+
 }  // namespace
 
-Result<ReplayReport> replay_log(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + 8) {
-    return invalid("This is no event log of Signalbox: its first line is missing.");
-  }
-  Replayer replayer(get_fixed(bytes.substr(kMagic.size())));
-  bytes.remove_prefix(kMagic.size() + 8);
+Result<ReplayReport> replay_logs(const std::vector<LogPiece>& pieces) {
+  const std::string marker = std::string(1, '\0') + std::string(kMagic);
   ReplayReport report;
-  while (!bytes.empty()) {
-    std::uint64_t size = 0;
-    if (!get_varint(bytes, size) || size > bytes.size()) return cut();
-    TRY_CHECK(replayer.take(bytes.substr(0, size), report));
-    bytes.remove_prefix(size);
+  std::unique_ptr<Replayer> run;
+  for (const LogPiece& piece : pieces) {
+    std::string_view bytes = piece.bytes;
+    while (true) {
+      TRY_ASSIGN(const Head head, take_head(bytes, piece.name));
+      if (!head.after) {
+        run = std::make_unique<Replayer>(head.seed);
+      } else if (!run || run->seed() != head.seed || run->records() != *head.after) {
+        return out_of_order(piece.name, head, run.get());
+      }
+      const std::size_t next = bytes.find(marker);  // another run that was appended
+      TRY_CHECK(run->take_all(bytes.substr(0, next), piece.name, report));
+      if (next == std::string_view::npos) break;
+      bytes.remove_prefix(next + 1);
+    }
   }
   return report;
+}
+
+Result<ReplayReport> replay_log(std::string_view bytes) {
+  return replay_logs({{"event log", bytes}});
 }
 
 }  // namespace signalbox::app

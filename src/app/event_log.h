@@ -2,10 +2,14 @@
 // The event log: seed, configuration and every event in lock order with its time and a digest of
 // the actions that followed. What `replay` reads.
 //
-// A log begins with the magic line and the seed. Then records: varint length, one byte type, varint
-// time (ns since the previous record, zigzag), payload, eight bytes digest of the actions.
+// A run begins with the line `signalbox event log 1` and the seed in eight bytes. Then records:
+// varint length, one byte type, varint time (ns since the previous record, zigzag), payload, eight
+// bytes digest of the actions.
 //   'S' setup: length-prefixed fleet (core/model/codec.h), then the Gateway document as YAML
 //   'E' event (core/model/codec.h)
+// A file that was begun when the log was rotated has the line `signalbox event log 1, continued
+// after record N of FILE` and repeats the seed. A run that is appended to an older log has a NUL
+// before its line.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "core/flow/config.h"
@@ -30,14 +35,22 @@ class EventLog final : public host::EventSink {
   void handled(const model::Event& event, Instant now,
                const std::vector<model::OwnedAction>& actions) override;
 
+  // Goes on in a new file by the same path, after the present one was renamed. Call it where
+  // nothing is handled meanwhile: under the core's lock.
+  void reopen();
+
   telemetry::LogFile& file() { return *file_; }
 
  private:
-  EventLog(std::unique_ptr<telemetry::LogFile> file) : file_(std::move(file)) {}
+  EventLog(std::unique_ptr<telemetry::LogFile> file, std::string path, std::uint64_t seed)
+      : file_(std::move(file)), path_(std::move(path)), seed_(seed) {}
   void write(char type, std::string_view payload, Instant now,
              const std::vector<model::OwnedAction>& actions);
 
   std::unique_ptr<telemetry::LogFile> file_;
+  std::string path_;
+  std::uint64_t seed_;
+  std::uint64_t records_ = 0;
   Instant last_{};
   std::string payload_;
   std::string record_;
@@ -54,7 +67,16 @@ struct ReplayReport {
   std::string difference;              // what it was
 };
 
-// Drives a fresh core with the log's bytes and compares every digest.
+// One file of a log: its name for messages, its bytes.
+struct LogPiece {
+  std::string name;
+  std::string_view bytes;
+};
+
+// Drives a fresh core per run with the bytes of all files, oldest first, and compares every digest.
+// Errors name the file and the record, counted from 1 over the whole run.
+Result<ReplayReport> replay_logs(const std::vector<LogPiece>& pieces);
+// The same for one file.
 Result<ReplayReport> replay_log(std::string_view bytes);
 
 }  // namespace signalbox::app

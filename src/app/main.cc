@@ -56,8 +56,11 @@ int main(int argc, char** argv) {
 
   ReplayOptions replay_options;
   CLI::App* r = app.add_subcommand("replay", "Decide an event log again and compare");
-  r->footer("Example: signalbox replay events.log");
-  r->add_option("log", replay_options.log, "An event log of serve --event-log")->required();
+  r->footer("Example: signalbox replay events.log\n"
+            "         signalbox replay events.log.2 events.log.1 events.log");
+  r->add_option("logs", replay_options.logs,
+                "Files of an event log of serve --event-log, oldest first")
+      ->required();
 
   AdminOptions admin_options;
   std::string request;

@@ -298,7 +298,8 @@ void Server::reload_certificates() {
 
 void Server::reopen_logs() {
   if (access_log_) access_log_->reopen();
-  if (event_log_) event_log_->file().reopen();
+  // Between two events: what follows in the new file continues what is in the old one.
+  if (event_log_) host_->read([&](const flow::Flow&) { event_log_->reopen(); });
   if (decision_log_) decision_log_->file().reopen();
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "app/commands.h"
 #include "app/event_log.h"
@@ -25,14 +26,22 @@ int validate(const ValidateOptions& options) {
 }
 
 int replay(const ReplayOptions& options) {
-  std::ifstream in(options.log, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << in.rdbuf();
-  if (!in) {
-    std::fprintf(stderr, "signalbox replay: '%s' cannot be read\n", options.log.c_str());
-    return 1;
+  std::vector<std::string> contents;
+  for (const std::string& log : options.logs) {
+    std::ifstream in(log, std::ios::binary);
+    std::ostringstream bytes;
+    bytes << in.rdbuf();  // unlike an iterator, tells of a folder by its state
+    if (!in.is_open() || bytes.tellp() <= 0) {
+      std::fprintf(stderr, "signalbox replay: '%s' is empty or cannot be read\n", log.c_str());
+      return 1;
+    }
+    contents.push_back(std::move(bytes).str());
   }
-  const auto report = replay_log(bytes.str());
+  std::vector<LogPiece> pieces;
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    pieces.push_back({options.logs[i], contents[i]});
+  }
+  const auto report = replay_logs(pieces);
   if (!report) {
     std::fprintf(stderr, "signalbox replay: %s\n", report.error().message.c_str());
     return 1;

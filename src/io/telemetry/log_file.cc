@@ -4,6 +4,7 @@
 #include "io/telemetry/log_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -67,9 +68,12 @@ class LogFile::Writer {
     return true;
   }
 
-  void reopen() {
+  void reopen(std::string head) {
     std::lock_guard lock(mutex_);
-    reopen_ = true;
+    if (std::exchange(reopen_, true)) return;  // the one before is not done: it will do
+    head_ = std::move(head);
+    old_bytes_ = filling_.size();
+    old_records_ = std::exchange(records_, 0);
   }
 
   void flush() {
@@ -93,13 +97,21 @@ class LogFile::Writer {
       });
       bool last = stop_;
       bool again = std::exchange(reopen_, false);
+      std::string head = std::exchange(head_, {});
+      std::size_t old = std::exchange(old_bytes_, 0);
+      std::uint64_t old_records = std::exchange(old_records_, 0);
       std::uint64_t ticket = flush_asked_;
       std::uint64_t records = std::exchange(records_, 0);
       writing.clear();
       std::swap(writing, filling_);
       lock.unlock();
-      if (again) open_again();
-      if (!writing.empty()) write(writing, records);
+      std::string_view rest = writing;
+      if (again) {
+        if (old > 0) write(rest.substr(0, old), old_records);
+        rest.remove_prefix(old);
+        open_again(head);
+      }
+      if (!rest.empty()) write(rest, records);
       lock.lock();
       flush_done_ = ticket;
       flushed_.notify_all();
@@ -121,7 +133,7 @@ class LogFile::Writer {
     }
   }
 
-  void open_again() {
+  void open_again(std::string_view head) {
     if (path_ == "-") return;
     int fresh = ::open(path_.c_str(), kFlags, kMode);
     if (fresh < 0) {
@@ -130,6 +142,8 @@ class LogFile::Writer {
       return;
     }
     ::close(std::exchange(fd_, fresh));
+    struct stat status {};
+    if (::fstat(fd_, &status) == 0 && status.st_size == 0 && !head.empty()) write(head, 0);
   }
 
   const std::string path_;
@@ -147,6 +161,9 @@ class LogFile::Writer {
   std::uint64_t flush_asked_ = 0;
   std::uint64_t flush_done_ = 0;
   bool reopen_ = false;
+  std::string head_;           // of the file that reopen_ asks for
+  std::size_t old_bytes_ = 0;  // of filling_, for the file before it
+  std::uint64_t old_records_ = 0;
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above
@@ -165,7 +182,7 @@ Result<std::unique_ptr<LogFile>> LogFile::open(std::string path, LogFileConfig c
 LogFile::LogFile(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
 LogFile::~LogFile() = default;
 bool LogFile::append(std::string_view record) { return writer_->append(record); }
-void LogFile::reopen() { writer_->reopen(); }
+void LogFile::reopen(std::string head) { writer_->reopen(std::move(head)); }
 void LogFile::flush() { writer_->flush(); }
 std::uint64_t LogFile::dropped() const { return writer_->dropped(); }
 std::uint64_t LogFile::bytes_written() const { return writer_->written(); }

@@ -41,9 +41,10 @@ class LogFile {
   // Takes a whole record (with its line feed, if it is a line), or drops it: false.
   bool append(std::string_view record);
 
-  // The file is opened again by its path before the next write (after it was rotated away). When
-  // that fails the old one stays in use. Not for signal handlers: call it from a loop.
-  void reopen();
+  // The file is opened again by its path (after it was rotated away): what was appended before goes
+  // to the old file, what comes after to the new one, behind `head` if that one is empty. When
+  // opening fails the old one stays in use. Not for signal handlers: call it from a loop.
+  void reopen(std::string head = {});
 
   // Returns when all that was appended before has been handed to the system.
   void flush();

@@ -87,6 +87,24 @@ TEST_F(LogFileTest, OpensAgainAfterRotation) {
   EXPECT_EQ(content(path()), "new\n");
 }
 
+TEST_F(LogFileTest, SplitsAtTheReopeningAndPutsTheHeadIntoAnEmptyFileAlone) {
+  auto file = LogFile::open(path(), lazy());
+  ASSERT_TRUE(file);
+  (*file)->append("one\n");
+  (*file)->flush();
+  std::filesystem::rename(path(), path("access.log.1"));
+  (*file)->append("two\n");
+  (*file)->reopen("head\n");
+  (*file)->append("three\n");
+  (*file)->flush();
+  EXPECT_EQ(content(path("access.log.1")), "one\ntwo\n");
+  EXPECT_EQ(content(path()), "head\nthree\n");
+  (*file)->reopen("head\n");
+  (*file)->append("four\n");
+  (*file)->flush();
+  EXPECT_EQ(content(path()), "head\nthree\nfour\n");
+}
+
 TEST_F(LogFileTest, KeepsTheOldFileWhenItCannotBeOpenedAgain) {
   std::filesystem::create_directory(folder_ + "/sub");
   auto file = LogFile::open(path("sub/log"), lazy());
