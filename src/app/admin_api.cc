@@ -5,6 +5,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "app/accounts_json.h"
 #include "app/explain_json.h"
 #include "core/flow/flow.h"
 #include "io/http/target.h"
@@ -38,19 +39,6 @@ std::string_view label(recovery::Standing standing) {
     case recovery::Standing::Probing: return "probing";
   }
   return "in";
-}
-
-Json totals_json(const ledger::Totals& t) {
-  Json outcomes = Json::object();
-  for (const model::Outcome outcome : model::kOutcomes) {
-    if (const auto n = t.count(outcome); n > 0) outcomes[std::string(model::label(outcome))] = n;
-  }
-  return {{"requests", t.ended()},           {"outcomes", outcomes},
-          {"attempts", t.attempts},          {"prompt_tokens", t.prompt_tokens},
-          {"cached_tokens", t.cached_tokens}, {"completion_tokens", t.completion_tokens},
-          {"busy_seconds", to_seconds(t.busy.engine_time)},
-          {"busy_usd", t.busy.usd()},        {"idle_seconds", to_seconds(t.idle.engine_time)},
-          {"idle_usd", t.idle.usd()}};
 }
 
 Json accuracy_json(const perf::Accuracy& accuracy) {
@@ -99,7 +87,9 @@ AdminAnswer AdminApi::handle(const gateway::AdminRequest& request) const {
   }
   if (path == "/v1/fleet") return {200, "application/json", fleet()};
   if (path == "/v1/profiles") return {200, "application/json", profiles()};
-  if (path == "/v1/accounts") return {200, "application/json", accounts()};
+  if (path == "/v1/accounts") {
+    return {200, "application/json", accounts_json(host_, *controller_.published()).dump()};
+  }
   if (path == "/v1/config") {
     return {200, "application/yaml", spec::to_yaml(controller_.loaded().config)};
   }
@@ -228,41 +218,6 @@ std::string AdminApi::profiles() const {
                    {"accuracy", accuracy}});
   }
   return Json{{"profiles", out}}.dump();
-}
-
-std::string AdminApi::accounts() const {
-  const auto published = controller_.published();
-  Json out;
-  host_.read([&](const flow::Flow& flow) {
-    const ledger::Ledger& ledger = flow.ledger();
-    out["all"] = totals_json(ledger.all());
-    out["arrived"] = ledger.arrived();
-    out["in_flight"] = ledger.in_flight();
-    const ledger::Cost open = ledger.open();
-    out["open"] = {{"seconds", to_seconds(open.engine_time)}, {"usd", open.usd()}};
-  });
-  const auto each = [&](const char* key, const auto& list, const auto& totals) {
-    out[key] = Json::object();
-    for (const auto& entry : list) {
-      host_.read([&](const flow::Flow& flow) {
-        out[key][entry.name] = totals_json(totals(flow.ledger(), entry.id));
-      });
-    }
-  };
-  using ledger::Ledger;
-  each("tenants", published->fleet->tenants,
-       [](const Ledger& l, model::TenantId id) { return l.tenant(id); });
-  each("models", published->fleet->models,
-       [](const Ledger& l, model::ModelId id) { return l.model(id); });
-  each("pools", published->fleet->pools,
-       [](const Ledger& l, model::PoolId id) { return l.pool(id); });
-  out["endpoints"] = Json::object();
-  for (const gateway::EndpointAccess& endpoint : published->endpoints) {
-    host_.read([&](const flow::Flow& flow) {
-      out["endpoints"][endpoint.label] = totals_json(flow.ledger().endpoint(endpoint.id));
-    });
-  }
-  return out.dump();
 }
 
 void AdminApi::collect(telemetry::TextWriter& writer) const {

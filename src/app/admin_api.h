@@ -25,7 +25,6 @@ class AdminApi {
   std::string decisions(std::size_t count) const;
   gateway::AdminAnswer decision(std::string_view request_name) const;
   std::string profiles() const;
-  std::string accounts() const;
   void collect(telemetry::TextWriter& writer) const;
 
   host::CoreHost& host_;
