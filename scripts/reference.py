@@ -37,7 +37,9 @@ PATHS = {
     "/v1/profiles": "Per pool: what was believed of its speed, the factors that observation put on "
                     "it, how sure they are, and how well predictions did.",
     "/v1/accounts": "The ledger: requests by outcome, tokens, engine time and money; in all and "
-                    "per tenant, model, pool and endpoint.",
+                    "per tenant, model, pool and endpoint. Each list adds up to all: what no name "
+                    "in it stands for is in `(other)` (no tenant, what was removed), and endpoints "
+                    "that left their pool in `(removed from POOL)`.",
     "/v1/config": "The configuration in force as YAML, defaults included. Secrets are not in it.",
 }
 MAPS = {"tenants", "models", "pools", "endpoints", "outcomes"}   # objects whose keys are names
@@ -113,6 +115,7 @@ class World:
     def traffic(self):
         """Something of everything that makes a metric appear. The id of one streamed request."""
         self.ask()
+        get(self.clients + "/v1/models")
         self.ask(model="unknown")
         for engine in self.engines:
             fault = urllib.request.Request(engine + "/emulator/fault", b'{"cut_plain":true}')

@@ -72,7 +72,10 @@ Result<std::string> read_answer(const std::string& bytes) {
 
 Result<std::string> admin_get(const std::string& address, const std::string& path,
                               const std::string& token) {
-  TRY_ASSIGN(const net::Address target, net::Address::parse(address));
+  constexpr std::string_view kHere = "localhost:";
+  const bool here = address.starts_with(kHere);
+  TRY_ASSIGN(const net::Address target,
+             net::Address::parse(here ? "127.0.0.1:" + address.substr(kHere.size()) : address));
   auto stream = net::Stream::connecting(target, nullptr, "");
   if (!stream || !wait(*stream, POLLOUT) || stream->connect_error() != 0) {
     return unreachable(address);

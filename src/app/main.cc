@@ -2,6 +2,7 @@
 // Reads the command line and runs a command.
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdio>
 
 #include "app/commands.h"
 #include "app/engine_command.h"
@@ -18,7 +19,8 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   c->add_option("-c,--config", o.config, "Configuration file or directory");
   c->add_option("--listen", o.listen, "Address for clients, such as 127.0.0.1:8080");
   c->add_option("--admin", o.admin, "Address of the admin API, such as 127.0.0.1:9090");
-  c->add_option("--threads", o.threads, "I/O threads; 0: as configured, else one per core");
+  c->add_option("--threads", o.threads, "I/O threads; 0: as configured, else one per core")
+      ->check(CLI::Range(0, 1024));
   c->add_option("--access-log", o.access_log, "File for a JSON line per request; -: stdout");
   c->add_option("--event-log", o.event_log, "File for the binary event log (see replay)");
   c->add_option("--seed", o.seed, "Seed of the core's draws; 0: drawn");
@@ -35,6 +37,19 @@ CLI::App* add_admin_command(CLI::App& app, const char* name, const char* what, c
   c->add_option("--token-env", o.token_env, "Variable that holds the admin token")
       ->capture_default_str();
   return c;
+}
+
+// Says which word is no command. The parser would only say that one is missing.
+bool names_no_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return false;
+  std::string commands;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == argv[1]) return false;
+    commands += " " + command->get_name();
+  }
+  std::fprintf(stderr, "signalbox: '%s' is no command. The commands are:%s. See --help.\n", argv[1],
+               commands.c_str());
+  return true;
 }
 
 }  // namespace
@@ -95,6 +110,7 @@ int main(int argc, char** argv) {
   EngineCommand engine;
   engine.add(app);
 
+  if (names_no_command(app, argc, argv)) return 2;
   CLI11_PARSE(app, argc, argv);
   if (app.got_subcommand("serve")) return serve(serve_options);
   if (app.got_subcommand("engine")) return engine.run();

@@ -341,6 +341,10 @@ int serve(const ServeOptions& options) {
   for (const std::string& url : options.urls) {
     if (const auto parsed = spec::parse_url(url); !parsed) return fail(parsed.error());
   }
+  if (!options.config.empty() && !options.urls.empty()) {
+    return fail(invalid("Name engines or a configuration (-c FILE), not both: a configuration has "
+                        "its engines in Pools."));
+  }
   if (options.config.empty() && options.urls.empty()) {
     return fail(invalid("Name engines (signalbox serve http://127.0.0.1:8000) or a configuration "
                         "(-c FILE)."));

@@ -19,6 +19,11 @@ int validate(const ValidateOptions& options) {
     return 1;
   }
   const spec::Config& c = loaded->config;
+  if (c.pools.empty()) {
+    std::fprintf(stderr, "'%s' declares no Pool, so there is nothing to serve.\n",
+                 options.config.c_str());
+    return 1;
+  }
   std::printf("%s is valid: %zu models, %zu pools, %zu tenants, %zu objectives, %zu routes\n",
               options.config.c_str(), c.models.size(), c.pools.size(), c.tenants.size(),
               c.objectives.size(), c.routes.size());

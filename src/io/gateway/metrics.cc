@@ -9,8 +9,12 @@ Metrics::Metrics(telemetry::Registry& registry)
                                   "Requests that ended, by how they ended.",
                                   {"model", "api", "outcome"}})),
       refused(registry.counters({"signalbox_requests_refused_total",
-                                 "Requests answered by the gateway before placement, by status.",
+                                 "Requests that ended before placement with an error, by status; "
+                                 "499: the client left.",
                                  {"status"}})),
+      local(registry.counters({"signalbox_requests_local_total",
+                               "Requests that the gateway served itself, such as /v1/models.",
+                               {"status"}})),
       ttft(registry.histograms({"signalbox_time_to_first_token_seconds",
                                 "From the arrival of a request to its first token.",
                                 {"model"}},

@@ -11,7 +11,8 @@ struct Metrics {
   explicit Metrics(telemetry::Registry& registry);
 
   telemetry::Counters& requests;          // model, api, outcome
-  telemetry::Counters& refused;           // status: ended before the core knew of them
+  telemetry::Counters& refused;           // status, from 400: the core never knew of them
+  telemetry::Counters& local;             // status, below 400: nor of these
   telemetry::Histograms& ttft;            // model
   telemetry::Histograms& duration;        // model
   telemetry::Histograms& queue;           // model

@@ -261,7 +261,8 @@ void Worker::account(const AccessRecord& record) {
     add(s.cached, record.usage.cached_tokens);
     add(s.completion, record.usage.completion_tokens);
   } else {
-    metrics.refused.with({std::to_string(record.status)}).add();
+    telemetry::Counters& ends = record.status >= 400 ? metrics.refused : metrics.local;
+    ends.with({std::to_string(record.status)}).add();
   }
   telemetry::LogFile* log = shared_.access_log.load(std::memory_order_acquire);
   if (log == nullptr) return;
