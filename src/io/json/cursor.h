@@ -117,7 +117,8 @@ class Cursor {
 };
 
 inline constexpr const char* kEndsEarly = "the text ends too early";
-inline constexpr const char* kTooDeep = "arrays and objects are nested deeper than allowed";
+// An array, so that every translation unit has it at one address: `what` is compared with it.
+inline constexpr char kTooDeep[] = "arrays and objects are nested deeper than allowed";
 
 // Four hexadecimal digits; -1: not so.
 int hex4(const char* p);
