@@ -24,7 +24,8 @@ COMMANDS = ["serve", "validate", "explain", "get", "top", "replay", "docs", "eng
 # Path of the admin API: what it is for. The shapes below it are taken from answers.
 PATHS = {
     "/livez": "The process runs. For liveness probes.",
-    "/readyz": "200 when there are engines to try, declared or found, and the process does not drain, else 503 and why. "
+    "/readyz": "200 when there are engines to try, declared or found, and the process does not "
+               "drain, else 503 and why. "
                "For readiness probes and load balancers.",
     "/metrics": "Prometheus text; see [metrics.md](metrics.md).",
     "/v1/fleet": "Totals, models, pools, and what is known of each endpoint: our load and that of "
