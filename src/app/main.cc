@@ -111,7 +111,11 @@ int main(int argc, char** argv) {
   engine.add(app);
 
   if (names_no_command(app, argc, argv)) return 2;
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // --help is no mistake
+  }
   if (app.got_subcommand("serve")) return serve(serve_options);
   if (app.got_subcommand("engine")) return engine.run();
   if (v->parsed()) return validate(validate_options);
