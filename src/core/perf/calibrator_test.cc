@@ -202,9 +202,10 @@ double some_factor(Rng& rng, double most) {
   return std::exp(rng.uniform(-std::log(most), std::log(most)));
 }
 
-// The prior's 0, or nearer to the truth than it, or as near as is claimed.
+// The prior's 0, or nearer to the truth than it, or as near as is claimed: within three deviations,
+// since it is asked after each of hundreds of observations.
 bool stays_or_learns(double moved, double truth, double sigma) {
-  return std::abs(moved) < 0.05 || std::abs(moved - truth) < std::max(std::abs(truth), 2 * sigma);
+  return std::abs(moved) < 0.05 || std::abs(moved - truth) < std::max(std::abs(truth), 3 * sigma);
 }
 
 // Whatever the engine does: while its prompts are a small part of the time that short requests
