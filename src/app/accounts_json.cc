@@ -34,28 +34,10 @@ Json totals_json(const Totals& t) {
           {"idle_usd", t.idle.usd()}};
 }
 
-void add(Totals& to, const Totals& t, int sign) {
-  const auto count = static_cast<std::uint64_t>(sign);  // modulo 2^64: -1 takes away
-  for (std::size_t i = 0; i < t.outcomes.size(); ++i) to.outcomes[i] += count * t.outcomes[i];
-  to.attempts += count * t.attempts;
-  to.prompt_tokens += sign * t.prompt_tokens;
-  to.cached_tokens += sign * t.cached_tokens;
-  to.completion_tokens += sign * t.completion_tokens;
-  to.busy.engine_time += sign * t.busy.engine_time;
-  to.busy.nanodollars += sign * t.busy.nanodollars;
-  to.idle.engine_time += sign * t.idle.engine_time;
-  to.idle.nanodollars += sign * t.idle.nanodollars;
-}
-
-bool nothing(const Totals& t) {
-  return t.ended() == 0 && t.attempts == 0 && t.busy == ledger::Cost{} &&
-         t.idle == ledger::Cost{};
-}
-
 // Rows of one name (an address that is in several pools) become one.
 Json section(const Rows& rows) {
   std::map<std::string, Totals> sums;
-  for (const auto& [name, totals] : rows) add(sums[name], totals, 1);
+  for (const auto& [name, totals] : rows) sums[name] += totals;
   Json out = Json::object();
   for (const auto& [name, totals] : sums) out[name] = totals_json(totals);
   return out;
@@ -63,8 +45,8 @@ Json section(const Rows& rows) {
 
 // What the rows leave of `sum`.
 void add_rest(Rows& rows, std::string name, Totals sum) {
-  for (const auto& row : rows) add(sum, row.second, -1);
-  if (!nothing(sum)) rows.emplace_back(std::move(name), sum);
+  for (const auto& row : rows) sum -= row.second;
+  if (sum != Totals{}) rows.emplace_back(std::move(name), sum);
 }
 
 template <typename List, typename Read>
@@ -79,19 +61,19 @@ Rows named(const host::CoreHost& host, const List& list, Read read) {
   return rows;
 }
 
-// Idle time belongs to endpoints and pools alone.
-Rows without_idle(Rows rows) {
-  for (auto& row : rows) row.second.idle = {};
-  std::erase_if(rows, [](const auto& row) { return row.first == kOther && nothing(row.second); });
+// Clears what a section does not book; a remainder of nothing else is no row.
+template <typename Clear>
+Rows without(Rows rows, Clear clear) {
+  for (auto& row : rows) clear(row.second);
+  std::erase_if(rows,
+                [](const auto& row) { return row.first == kOther && row.second == Totals{}; });
   return rows;
 }
 
+// Idle time belongs to endpoints and pools alone.
+void clear_idle(Totals& totals) { totals.idle = {}; }
 // Requests end under tenants and models alone: a request may have tried several endpoints.
-Rows without_outcomes(Rows rows) {
-  for (auto& row : rows) row.second.outcomes = {};
-  std::erase_if(rows, [](const auto& row) { return row.first == kOther && nothing(row.second); });
-  return rows;
-}
+void clear_outcomes(Totals& totals) { totals.outcomes = {}; }
 
 Rows endpoint_rows(const host::CoreHost& host, const gateway::Published& published) {
   Rows rows;
@@ -126,12 +108,16 @@ Json accounts_json(const host::CoreHost& host, const gateway::Published& publish
     const ledger::Cost open = ledger.open();
     out["open"] = {{"seconds", to_seconds(open.engine_time)}, {"usd", open.usd()}};
   });
-  out["tenants"] = section(without_idle(named(
-      host, fleet.tenants, [](const Ledger& l, model::TenantId id) { return l.tenant(id); })));
-  out["models"] = section(without_idle(named(
-      host, fleet.models, [](const Ledger& l, model::ModelId id) { return l.model(id); })));
-  const Rows pools = without_outcomes(named(
-      host, fleet.pools, [](const Ledger& l, model::PoolId id) { return l.pool(id); }));
+  out["tenants"] = section(without(
+      named(host, fleet.tenants,
+            [](const Ledger& l, model::TenantId id) { return l.tenant(id); }),
+      clear_idle));
+  out["models"] = section(without(
+      named(host, fleet.models, [](const Ledger& l, model::ModelId id) { return l.model(id); }),
+      clear_idle));
+  const Rows pools = without(
+      named(host, fleet.pools, [](const Ledger& l, model::PoolId id) { return l.pool(id); }),
+      clear_outcomes);
   out["pools"] = section(pools);
   Rows endpoints = endpoint_rows(host, published);
   for (const auto& row : pools) {

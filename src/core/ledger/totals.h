@@ -21,6 +21,11 @@ struct Cost {
     nanodollars += o.nanodollars;
     return *this;
   }
+  Cost& operator-=(const Cost& o) {
+    engine_time -= o.engine_time;
+    nanodollars -= o.nanodollars;
+    return *this;
+  }
   friend Cost operator+(Cost a, const Cost& b) { return a += b; }
   bool operator==(const Cost&) const = default;
 };
@@ -42,6 +47,28 @@ struct Totals {
   std::uint64_t count(model::Outcome outcome) const {
     return outcomes[static_cast<std::size_t>(outcome)];
   }
+  Totals& operator+=(const Totals& o) {
+    for (std::size_t i = 0; i < outcomes.size(); ++i) outcomes[i] += o.outcomes[i];
+    attempts += o.attempts;
+    prompt_tokens += o.prompt_tokens;
+    cached_tokens += o.cached_tokens;
+    completion_tokens += o.completion_tokens;
+    busy += o.busy;
+    idle += o.idle;
+    return *this;
+  }
+  // Counts never fall below zero as long as `o` is a part of these.
+  Totals& operator-=(const Totals& o) {
+    for (std::size_t i = 0; i < outcomes.size(); ++i) outcomes[i] -= o.outcomes[i];
+    attempts -= o.attempts;
+    prompt_tokens -= o.prompt_tokens;
+    cached_tokens -= o.cached_tokens;
+    completion_tokens -= o.completion_tokens;
+    busy -= o.busy;
+    idle -= o.idle;
+    return *this;
+  }
+  bool operator==(const Totals&) const = default;
 };
 
 }  // namespace signalbox::ledger
