@@ -88,6 +88,21 @@ TEST(Fleet, LooksAtEndpointsThatLeftAreStale) {
   EXPECT_EQ(desk.core().endpoints(model::PoolId(1), desk.now).size(), 1u);
 }
 
+TEST(Fleet, AnEndpointThatNothingIsSentToIsIdleUpToItsLastLook) {
+  Desk desk(2);
+  desk.apply();
+  const Instant begun = desk.now;
+  const auto idle = [&desk](std::uint32_t id) {
+    return desk.core().ledger().endpoint(model::EndpointId(id)).idle.engine_time;
+  };
+  desk.now = begun + 7s;
+  desk.observe(model::EndpointId(1));
+  desk.tell(model::EndpointUnreachable{model::EndpointId(2)});
+  EXPECT_EQ(idle(1), 7s);
+  EXPECT_EQ(idle(2), 7s) << "an engine that does not answer is paid for as well";
+  EXPECT_EQ(desk.core().ledger().all().idle.engine_time, 14s);
+}
+
 TEST(Fleet, TheSameFleetAgainChangesNothing) {
   Desk desk(2, 1);
   const auto a = desk.arrive();

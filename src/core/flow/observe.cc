@@ -25,6 +25,7 @@ void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
   endpoint->unreachable = false;
   endpoint->observed_at = now;
   endpoint->kv_usage = state.kv_usage;
+  ledger_.settle(event.endpoint, now);  // else one that gets no request would never have been idle
 
   load_.observed(event.endpoint, state, now);
   if (state.slots > 0) endpoint->slots = state.slots;
@@ -73,6 +74,7 @@ void Core::on(const model::EndpointUnreachable& event, Instant now, Actions&) {
     return;
   }
   if (!legal(endpoint->grammar.take(model::EndpointGrammar::Signal::Unreachable))) return;
+  ledger_.settle(event.endpoint, now);
   // A look that fails proves little: the last known state keeps serving, with wider uncertainty.
   endpoint->unreachable = true;
   (void)now;

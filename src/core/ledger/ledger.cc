@@ -67,6 +67,11 @@ void Ledger::settle(Instant now) {
   for (auto& [id, endpoint] : endpoints_) advance(endpoint, now);
 }
 
+void Ledger::settle(model::EndpointId endpoint, Instant now) {
+  const auto at = endpoints_.find(endpoint);
+  if (at != endpoints_.end()) advance(at->second, now);
+}
+
 void Ledger::arrived(model::RequestId request, model::TenantId tenant) {
   const bool fresh = requests_.try_emplace(request, Request{tenant, {}, {}, {}}).second;
   CHECK(fresh);

@@ -45,6 +45,8 @@ class Ledger {
 
   // Accounts for idle time up to now on all endpoints; else that happens as requests come and go.
   void settle(Instant now);
+  // The same for one; nothing for an unknown one.
+  void settle(model::EndpointId endpoint, Instant now);
 
   const Totals& all() const { return all_; }
   // Zeros for unknown keys. Keys beyond Config::keys_max share the totals of key 0.
