@@ -72,7 +72,9 @@ std::int64_t raise_file_limit() {
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
   getrlimit(RLIMIT_NOFILE, &limit);
-  return static_cast<std::int64_t>(limit.rlim_cur / 2);
+  // Each client may need a connection to an engine; the rest is for looks, logs and listeners.
+  const auto all = static_cast<std::int64_t>(limit.rlim_cur);
+  return (all - std::min<std::int64_t>(64, all / 3)) / 2;
 }
 
 Result<net::Address> to_address(const spec::Address& address) {
@@ -168,6 +170,8 @@ Result<void> Server::start_workers() {
   const int count = gateway.threads > 0
                         ? gateway.threads
                         : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  // Threads share the port, and so could a stranger: somebody who holds it already is found here.
+  TRY_CHECK(net::listen_on(address));
   for (int i = 0; i < count; ++i) {
     TRY_ASSIGN(auto worker, gateway::Worker::create(*shared_, address, tls));
     if (i == 0) address = worker->listening();  // port 0 became a real one: share it

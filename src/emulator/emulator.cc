@@ -107,25 +107,18 @@ Result<std::unique_ptr<Emulator>> Emulator::create(net::Loop& loop,
   }
   if (!o.admin.empty()) {
     TRY_ASSIGN(const net::Address address, net::Address::parse(o.admin));
-    TRY_ASSIGN(emulator->admin_, net::listen_on(address));
-    TRY_CHECK(loop.watch(emulator->admin_.get(), *emulator));
+    TRY_ASSIGN(net::Fd listener, net::listen_on(address));
+    emulator->admin_ = std::make_unique<net::Acceptor>(
+        loop, std::move(listener), [e = emulator.get()](net::Fd connection, const net::Address&) {
+          auto stream = net::Stream::accepted(std::move(connection), nullptr);
+          if (stream) e->engines_.front()->adopt(std::move(*stream), true);
+        });
+    TRY_CHECK(emulator->admin_->start());
   }
   return emulator;
 }
 
-Emulator::~Emulator() {
-  if (admin_) loop_.unwatch(admin_.get(), *this);
-}
-
-void Emulator::on_ready(std::uint32_t) {
-  while (true) {
-    net::Address peer;
-    net::Fd fd = net::accept_from(admin_.get(), peer);
-    if (!fd) return;
-    auto stream = net::Stream::accepted(std::move(fd), nullptr);
-    if (stream) engines_.front()->adopt(std::move(*stream), true);
-  }
-}
+Emulator::~Emulator() = default;
 
 Result<int> run(const EmulatorOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);

@@ -8,18 +8,17 @@
 #include "base/result.h"
 #include "emulator/engine.h"
 #include "emulator/options.h"
-#include "io/net/fd.h"
+#include "io/net/acceptor.h"
 #include "io/net/loop.h"
 
 namespace signalbox::emulator {
 
-class Emulator final : public net::Watcher {
+class Emulator {
  public:
   // Starts listening; the engines work while `loop`, which must outlive them, runs.
   static Result<std::unique_ptr<Emulator>> create(net::Loop& loop, const EmulatorOptions& options);
   ~Emulator();
 
-  void on_ready(std::uint32_t events) override;  // a connection on the admin address
   std::size_t size() const { return engines_.size(); }
   Engine& engine(std::size_t i) { return *engines_[i]; }
 
@@ -28,7 +27,7 @@ class Emulator final : public net::Watcher {
 
   net::Loop& loop_;
   std::vector<std::unique_ptr<Engine>> engines_;
-  net::Fd admin_;
+  std::unique_ptr<net::Acceptor> admin_;
 };
 
 // Serves until SIGINT or SIGTERM, which it blocks meanwhile; returns the exit code. Prints one line

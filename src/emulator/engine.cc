@@ -40,25 +40,18 @@ Engine::Engine(net::Loop& loop, Emulator& emulator, const EmulatorOptions& optio
       reaper_([this] { dead_.clear(); }),
       heal_([this] { heal(); }) {}
 
-Engine::~Engine() {
-  if (listener_) loop_.unwatch(listener_.get(), *this);
-}
+Engine::~Engine() = default;
 
 Result<void> Engine::listen(const net::Address& address) {
-  TRY_ASSIGN(listener_, net::listen_on(address));
+  TRY_ASSIGN(net::Fd listener, net::listen_on(address));
+  acceptor_ = std::make_unique<net::Acceptor>(
+      loop_, std::move(listener), [this](net::Fd connection, const net::Address&) {
+        auto stream = net::Stream::accepted(std::move(connection), nullptr);
+        if (stream) adopt(std::move(*stream), false);
+      });
   // Other threads may ask for the address: once known it stays, and is not written again.
-  if (address_.length() == 0) address_ = net::local_address(listener_.get());
-  return loop_.watch(listener_.get(), *this);
-}
-
-void Engine::on_ready(std::uint32_t) {
-  while (listener_) {
-    net::Address peer;
-    net::Fd fd = net::accept_from(listener_.get(), peer);
-    if (!fd) return;
-    auto stream = net::Stream::accepted(std::move(fd), nullptr);
-    if (stream) adopt(std::move(*stream), false);
-  }
+  if (address_.length() == 0) address_ = acceptor_->address();
+  return acceptor_->start();
 }
 
 void Engine::adopt(net::Stream stream, bool admin_only) {
@@ -386,11 +379,10 @@ void Engine::heal() {
 void Engine::refuse_connections(bool refuse, Connection* keep) {
   if (!refuse) {
     // The address is ours alone, so it can be taken again.
-    if (!listener_ && address_.length() > 0) [[maybe_unused]] const auto again = listen(address_);
+    if (!acceptor_ && address_.length() > 0) [[maybe_unused]] const auto again = listen(address_);
     return;
   }
-  if (listener_) loop_.unwatch(listener_.get(), *this);
-  listener_.reset();
+  acceptor_.reset();
   std::vector<Connection*> idle;
   for (const auto& [key, connection] : connections_)
     if (connection->idle() && key != keep) idle.push_back(key);

@@ -18,7 +18,7 @@
 #include "emulator/exchange.h"
 #include "emulator/metrics.h"
 #include "emulator/options.h"
-#include "io/net/fd.h"
+#include "io/net/acceptor.h"
 #include "io/net/loop.h"
 #include "io/net/timer.h"
 #include "sim/engine/engine.h"
@@ -56,7 +56,7 @@ struct Record {
   double total_ms = 0;
 };
 
-class Engine final : public net::Watcher {
+class Engine {
  public:
   Engine(net::Loop& loop, Emulator& emulator, const EmulatorOptions& options, int index,
          const truth::EngineSpec& spec, std::int64_t context_tokens);
@@ -66,7 +66,6 @@ class Engine final : public net::Watcher {
 
   // Opens the listening socket; with port 0 the port is known afterwards.
   Result<void> listen(const net::Address& address);
-  void on_ready(std::uint32_t events) override;  // a connection waits
   void adopt(net::Stream stream, bool admin_only);
 
   // routes.cc: answers a request, now or later.
@@ -149,7 +148,7 @@ class Engine final : public net::Watcher {
   bool pumping_ = false;
 
   net::Address address_;
-  net::Fd listener_;
+  std::unique_ptr<net::Acceptor> acceptor_;  // null while connections are refused
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> dead_;
   net::Timer reaper_;

@@ -164,7 +164,7 @@ std::string Engine::stats_json() const {
   out.put("cached_tokens", k.cached_tokens).put("computed_tokens", k.computed_tokens);
   out.put("preemptions", k.preemptions).put("steps", k.steps);
   out.put("busy_seconds", k.busy_seconds / options_.speed);
-  out.flag("refusing", !listener_).raw("hidden", hidden.text());
+  out.flag("refusing", !acceptor_).raw("hidden", hidden.text());
   return out.text();
 }
 

@@ -35,15 +35,6 @@ bool numeric(std::string_view host) {
 
 }  // namespace
 
-class AdminServer::Acceptor final : public net::Watcher {
- public:
-  explicit Acceptor(AdminServer& server) : server_(server) {}
-  void on_ready(std::uint32_t) override { server_.accept_ready(); }
-
- private:
-  AdminServer& server_;
-};
-
 class AdminServer::Connection final : public net::Watcher {
  public:
   Connection(AdminServer& server, net::Stream stream)
@@ -154,31 +145,28 @@ Result<std::unique_ptr<AdminServer>> AdminServer::create(net::Loop& loop,
   TRY_ASSIGN(net::Fd listener, net::listen_on(address));
   std::unique_ptr<AdminServer> server(
       new AdminServer(loop, std::move(listener), std::move(access), std::move(handler)));
-  TRY_CHECK(loop.watch(server->listener_.get(), *server->acceptor_));
+  TRY_CHECK(server->acceptor_.start());
   return server;
 }
 
 AdminServer::AdminServer(net::Loop& loop, net::Fd listener, AdminAccess access, Handler handler)
-    : loop_(loop), listener_(std::move(listener)), access_(std::move(access)),
-      handler_(std::move(handler)), acceptor_(std::make_unique<Acceptor>(*this)) {}
+    : loop_(loop), access_(std::move(access)), handler_(std::move(handler)),
+      acceptor_(loop, std::move(listener), [this](net::Fd connection, const net::Address&) {
+        take(std::move(connection));
+      }) {}
 
-AdminServer::~AdminServer() { loop_.unwatch(listener_.get(), *acceptor_); }
+AdminServer::~AdminServer() = default;
 
-net::Address AdminServer::listening() const { return net::local_address(listener_.get()); }
+net::Address AdminServer::listening() const { return acceptor_.address(); }
 
-void AdminServer::accept_ready() {
-  while (true) {
-    net::Address peer;
-    net::Fd fd = net::accept_from(listener_.get(), peer);
-    if (!fd) return;
-    if (connections_.size() >= kConnectionsMax) continue;
-    auto stream = net::Stream::accepted(std::move(fd), nullptr);
-    if (!stream) continue;
-    auto connection = std::make_unique<Connection>(*this, std::move(*stream));
-    Connection& reference = *connection;
-    connections_.emplace(&reference, std::move(connection));
-    reference.begin();
-  }
+void AdminServer::take(net::Fd taken) {
+  if (connections_.size() >= kConnectionsMax) return;
+  auto stream = net::Stream::accepted(std::move(taken), nullptr);
+  if (!stream) return;
+  auto connection = std::make_unique<Connection>(*this, std::move(*stream));
+  Connection& reference = *connection;
+  connections_.emplace(&reference, std::move(connection));
+  reference.begin();
 }
 
 void AdminServer::bury(Connection& connection) {

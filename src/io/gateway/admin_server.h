@@ -12,6 +12,7 @@
 
 #include "io/gateway/published.h"
 #include "io/http/head.h"
+#include "io/net/acceptor.h"
 #include "io/net/loop.h"
 #include "io/net/stream.h"
 
@@ -48,10 +49,9 @@ class AdminServer {
   void set_access(AdminAccess access) { access_ = std::move(access); }
 
  private:
-  class Acceptor;
   class Connection;
   AdminServer(net::Loop& loop, net::Fd listener, AdminAccess access, Handler handler);
-  void accept_ready();
+  void take(net::Fd connection);
   AdminAnswer answer(const http::RequestHead& head, std::string_view body) const;
   bool known_host(std::string_view host) const;
   void bury(Connection& connection);
@@ -59,10 +59,9 @@ class AdminServer {
   static constexpr std::size_t kConnectionsMax = 256;
 
   net::Loop& loop_;
-  net::Fd listener_;
   AdminAccess access_;
   Handler handler_;
-  std::unique_ptr<Acceptor> acceptor_;
+  net::Acceptor acceptor_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
 };
 

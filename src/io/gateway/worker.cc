@@ -13,7 +13,6 @@ namespace {
 
 constexpr Duration kProgressInterval = std::chrono::milliseconds(50);
 constexpr Duration kSweepInterval = std::chrono::seconds(1);
-constexpr int kAcceptsPerTurn = 64;
 
 std::string_view api_label(model::Api api) {
   switch (api) {
@@ -29,15 +28,6 @@ std::string_view api_label(model::Api api) {
 
 }  // namespace
 
-class Worker::Acceptor final : public net::Watcher {
- public:
-  explicit Acceptor(Worker& worker) : worker_(worker) {}
-  void on_ready(std::uint32_t) override { worker_.accept_ready(); }
-
- private:
-  Worker& worker_;
-};
-
 // The metrics of one (model, api, outcome), looked up once.
 struct Worker::Series {
   telemetry::Counter& requests;
@@ -52,7 +42,7 @@ struct Worker::Series {
 Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, const net::Address& address,
                                                std::shared_ptr<net::TlsContext> tls) {
   TRY_ASSIGN(auto loop, net::Loop::create());
-  TRY_ASSIGN(net::Fd listener, net::listen_on(address));
+  TRY_ASSIGN(net::Fd listener, net::listen_on(address, net::Sharing::Shared));
   std::unique_ptr<Worker> worker(
       new Worker(shared, std::move(loop), std::move(listener), std::move(tls)));
   return worker;
@@ -60,8 +50,13 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, const net::Addres
 
 Worker::Worker(Shared& shared, std::unique_ptr<net::Loop> loop, net::Fd listener,
                std::shared_ptr<net::TlsContext> tls)
-    : shared_(shared), loop_(std::move(loop)), listener_(std::move(listener)), tls_(std::move(tls)),
-      acceptor_(std::make_unique<Acceptor>(*this)), pool_(*loop_),
+    : shared_(shared), loop_(std::move(loop)),
+      acceptor_(std::make_unique<net::Acceptor>(
+          *loop_, std::move(listener),
+          [this](net::Fd connection, const net::Address& peer) {
+            take(std::move(connection), peer);
+          })),
+      tls_(std::move(tls)), pool_(*loop_),
       progress_timer_([this] { digest_progress(); }), sweep_timer_([this] {
         pool_.sweep();
         loop_->arm_after(sweep_timer_, kSweepInterval);
@@ -76,13 +71,13 @@ Worker::~Worker() {
 
 void Worker::run() {
   loop_->set_turn_end([this] { end_turn(); });
-  if (!loop_->watch(listener_.get(), *acceptor_)) return;
+  if (!acceptor_->start()) return;
   loop_->arm_after(progress_timer_, kProgressInterval);
   loop_->arm_after(sweep_timer_, kSweepInterval);
   loop_->run();
 }
 
-net::Address Worker::listening() const { return net::local_address(listener_.get()); }
+net::Address Worker::listening() const { return acceptor_->address(); }
 
 void Worker::publish(std::shared_ptr<const Published> published) {
   const auto take = [this](std::shared_ptr<const Published> next) {
@@ -109,10 +104,7 @@ void Worker::set_tls(std::shared_ptr<net::TlsContext> tls) {
 void Worker::drain() {
   loop_->post([this] {
     draining_ = true;
-    if (listener_) {
-      loop_->unwatch(listener_.get(), *acceptor_);
-      listener_.reset();
-    }
+    acceptor_.reset();
     std::vector<Session*> all;
     for (auto& [session, owned] : sessions_) all.push_back(session);
     for (Session* session : all) session->stop_after_this();
@@ -121,29 +113,20 @@ void Worker::drain() {
 
 void Worker::stop() { loop_->stop(); }
 
-void Worker::accept_ready() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    net::Address peer;
-    net::Fd fd = net::accept_from(listener_.get(), peer);
-    if (!fd) return;
-    const std::int64_t limit = shared_.connections_max.load(std::memory_order_relaxed);
-    if (limit > 0 && shared_.connections.load(std::memory_order_relaxed) >= limit) {
-      shared_.metrics.connections_refused.add();
-      continue;
-    }
-    auto stream = net::Stream::accepted(std::move(fd), tls_);
-    if (!stream) continue;
-    auto session = std::make_unique<Session>(*this, std::move(*stream), peer);
-    Session& reference = *session;
-    sessions_.emplace(&reference, std::move(session));
-    shared_.connections.fetch_add(1, std::memory_order_relaxed);
-    shared_.metrics.connections.add(1);
-    reference.begin();
+void Worker::take(net::Fd connection, const net::Address& peer) {
+  const std::int64_t limit = shared_.connections_max.load(std::memory_order_relaxed);
+  if (limit > 0 && shared_.connections.load(std::memory_order_relaxed) >= limit) {
+    shared_.metrics.connections_refused.add();
+    return;
   }
-  // The edge has passed; more may wait.
-  loop_->post([this] {
-    if (listener_) accept_ready();
-  });
+  auto stream = net::Stream::accepted(std::move(connection), tls_);
+  if (!stream) return;
+  auto session = std::make_unique<Session>(*this, std::move(*stream), peer);
+  Session& reference = *session;
+  sessions_.emplace(&reference, std::move(session));
+  shared_.connections.fetch_add(1, std::memory_order_relaxed);
+  shared_.metrics.connections.add(1);
+  reference.begin();
 }
 
 model::RequestId Worker::register_exchange(Exchange& exchange) {

@@ -19,6 +19,7 @@
 #include "io/gateway/session.h"
 #include "io/gateway/shared.h"
 #include "io/gateway/upstream_pool.h"
+#include "io/net/acceptor.h"
 #include "io/net/loop.h"
 #include "io/telemetry/access_log.h"
 
@@ -72,12 +73,11 @@ class Worker {
   void bury(Session& session) { buried_.push_back(&session); }
 
  private:
-  class Acceptor;
   struct Series;
 
   Worker(Shared& shared, std::unique_ptr<net::Loop> loop, net::Fd listener,
          std::shared_ptr<net::TlsContext> tls);
-  void accept_ready();
+  void take(net::Fd connection, const net::Address& peer);
   void carry(const model::Action& action);
   void end_turn();
   void digest_progress();
@@ -85,9 +85,8 @@ class Worker {
 
   Shared& shared_;
   std::unique_ptr<net::Loop> loop_;
-  net::Fd listener_;
+  std::unique_ptr<net::Acceptor> acceptor_;  // null once the process drains
   std::shared_ptr<net::TlsContext> tls_;
-  std::unique_ptr<Acceptor> acceptor_;
   std::shared_ptr<const Published> published_;
   UpstreamPool pool_;
   std::uint16_t index_ = 0;

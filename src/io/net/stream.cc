@@ -175,12 +175,14 @@ void Stream::close() {
   fd_.reset();
 }
 
-Result<Fd> listen_on(const Address& address, int backlog) {
+Result<Fd> listen_on(const Address& address, Sharing sharing, int backlog) {
   Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return internal(std::string("socket: ") + std::strerror(errno));
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  if (sharing == Sharing::Shared) {
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  }
   if (::bind(fd.get(), address.raw(), address.length()) != 0 || ::listen(fd.get(), backlog) != 0) {
     return Error{Code::InvalidArgument, Source::Client, false,
                  "Cannot listen on " + address.text() + ": " + std::strerror(errno) +

@@ -63,11 +63,15 @@ class Stream {
   std::unique_ptr<ssl_st, SslFree> ssl_;
 };
 
-// A listening socket: non-blocking, SO_REUSEADDR, and SO_REUSEPORT so that each I/O thread has its
-// own queue.
-Result<Fd> listen_on(const Address& address, int backlog = 4096);
+// Shared: others that listen shared, in this process or another, may have the same port; each has a
+// queue of its own (SO_REUSEPORT).
+enum class Sharing : std::uint8_t { Alone, Shared };
 
-// The next waiting connection, or an empty Fd when there is none. TCP_NODELAY is set.
+// A listening socket, non-blocking. An error when somebody else listens there.
+Result<Fd> listen_on(const Address& address, Sharing sharing = Sharing::Alone,
+                     int backlog = 4096);
+
+// The next waiting connection, or an empty Fd and errno; EAGAIN: none waits. TCP_NODELAY is set.
 Fd accept_from(int listener, Address& peer);
 
 // The address a socket is bound to (to learn the port after binding port 0).

@@ -200,12 +200,15 @@ TEST(Stream, moves_with_its_descriptor) {
   EXPECT_EQ(read_wait(moved, buffer, sizeof buffer).status, Status::Closed);
 }
 
-TEST(Listener, a_port_is_shared_by_several_listeners_of_ours) {
-  const Fd first = *listen_on(loopback());
-  const Fd second = *listen_on(local_address(first.get()));
+TEST(Listener, a_port_is_shared_by_those_who_share_alone) {
+  const Fd first = *listen_on(loopback(), Sharing::Shared);
+  const Fd second = *listen_on(local_address(first.get()), Sharing::Shared);
   EXPECT_EQ(local_address(first.get()).text(), local_address(second.get()).text());
   Address peer;
   EXPECT_FALSE(accept_from(first.get(), peer));
+  const auto third = listen_on(local_address(first.get()));
+  ASSERT_FALSE(third.has_value());
+  EXPECT_NE(third.error().message.find("already in use"), std::string::npos);
 }
 
 TEST(Listener, says_what_is_wrong_with_an_address) {
