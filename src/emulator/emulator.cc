@@ -98,7 +98,7 @@ Result<std::unique_ptr<Emulator>> Emulator::create(net::Loop& loop,
   EmulatorOptions o = options;
   TRY_ASSIGN(const truth::EngineSpec spec, make_spec(o));
   TRY_ASSIGN(const net::Address base, net::Address::parse(o.listen));
-  std::unique_ptr<Emulator> emulator(new Emulator(loop));
+  std::unique_ptr<Emulator> emulator(new Emulator());
   for (int i = 0; i < o.count; ++i) {
     TRY_ASSIGN(const net::Address address, next_port(base, i));
     auto engine = std::make_unique<Engine>(loop, *emulator, o, i, spec, o.context_tokens);

@@ -23,9 +23,8 @@ class Emulator {
   Engine& engine(std::size_t i) { return *engines_[i]; }
 
  private:
-  explicit Emulator(net::Loop& loop) : loop_(loop) {}
+  Emulator() = default;
 
-  net::Loop& loop_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::unique_ptr<net::Acceptor> admin_;
 };
