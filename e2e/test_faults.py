@@ -141,10 +141,11 @@ class Streams(Case):
             cls.fleet.urls, gateway={"timeouts": {"event_idle": "600ms", "first_token": "800ms"},
                                      "recovery": {"ejection": "500ms"}}))
 
-    def broken(self, body=None):
+    def broken(self, connection=None):
         """A stream that ends by an error event: its deltas."""
-        body = body or chat("Break me.", stream=True, max_tokens=30, ignore_eos=True)
-        answer = self.gateway.chat(body)
+        body = chat("Break me.", stream=True, max_tokens=30, ignore_eos=True)
+        answer = (connection.request("POST", CHAT, body) if connection
+                  else self.gateway.chat(body))
         self.assertEqual((answer.status, answer.end), (200, "chunked"), answer)
         self.assertNotIn("[DONE]", answer.text)
         self.assertIn("error", json.loads(answer.events()[-1]), answer)
@@ -180,6 +181,14 @@ class Streams(Case):
     def test_an_error_event_is_a_failure_although_done_follows(self):
         self.fleet.fault(None, error_event_after=4)
         self.assertEqual(self.outcome_of(self.broken), {"truncated": 1})
+
+    def test_a_stream_breaks_the_same_way_on_a_connection_that_was_used_before(self):
+        for fault in ({"cut_after_events": 5}, {"error_event_after": 4}):
+            with self.gateway.connect() as c:
+                self.fleet.heal()
+                self.assertEqual(c.request("POST", CHAT, chat()).status, 200)
+                self.fleet.fault(None, **fault)
+                self.broken(c)
 
     def test_an_error_event_at_the_very_start_is_no_200(self):
         self.fleet.fault(None, error_event_after=0)

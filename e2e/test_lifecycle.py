@@ -109,6 +109,45 @@ class Reload(unittest.TestCase):
         for path, body in asks:
             wait_for("the limit holds", lambda: self.gateway.post(path, body).status == 400)
 
+    def test_what_only_a_start_changes_waits_and_is_named(self):
+        self.start(False)
+        log = str(folder() / "decisions.log")
+        self.rewrite(configuration(self.other.urls, gateway={
+            "watch_files": True, "logs": {"decisions": log}, "limits": {"decisions_kept": 3}}))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_for("the other engine serves", lambda: self.engines() == set(self.other.engines))
+        for setting in ("Gateway.watch_files", "Gateway.logs.decisions",
+                        "Gateway.limits.decisions_kept"):
+            self.assertIn(setting, self.gateway.process.log())
+        in_force = self.gateway.admin("/v1/config").text
+        self.assertNotIn(log, in_force)
+        self.assertIn("decisions_kept: 10000", in_force)
+        wait_for("it answers", lambda: self.gateway.chat().status == 200)
+
+    def test_tls_can_be_turned_on_and_off_and_the_admin_token_changed(self):
+        self.start(False)
+        cert, key = certificate("later")
+        secret = folder() / "token"
+        secret.write_text("hush")
+        self.rewrite(configuration(self.fleet.urls, gateway={
+            "watch_files": False, "tls": {"cert": str(cert), "key": str(key)},
+            "admin": {"token": {"file": str(secret)}}}))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        trust = ssl.create_default_context(cafile=str(cert))
+        def secured():
+            try:
+                return call(self.gateway.address, "GET", "/v1/models", tls=trust).status == 200
+            except (OSError, ssl.SSLError, ConnectionError):
+                return False
+        wait_for("clients speak TLS", secured)
+        self.assertEqual(self.gateway.admin("/v1/fleet").status, 401)
+        self.assertEqual(self.gateway.admin("/v1/fleet",
+                                            {"authorization": "Bearer hush"}).status, 200)
+        self.rewrite(configuration(self.fleet.urls, gateway={"watch_files": False}))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_for("the token is gone", lambda: self.gateway.admin("/v1/fleet").status == 200)
+        wait_for("and TLS", lambda: self.gateway.chat().status == 200)
+
     def test_a_stream_survives_a_reload_that_takes_its_engine_away(self):
         self.fleet.stop()
         self.fleet = Fleet(1, speed=1, fixed_itl_ms=20)
@@ -128,11 +167,11 @@ class Reload(unittest.TestCase):
 class Drain(unittest.TestCase):
     """SIGTERM: not ready first, then what is under way finishes."""
 
-    def start(self, **timeouts):
+    def start(self, pool=None, **timeouts):
         self.fleet = Fleet(1, speed=1, fixed_itl_ms=20)
         self.addCleanup(self.fleet.stop)
-        self.gateway = Gateway(config=configuration(self.fleet.urls,
-                                                    gateway={"timeouts": timeouts}))
+        self.gateway = Gateway(config=configuration(
+            self.fleet.urls, pool=pool, gateway={"timeouts": timeouts}))
 
     def begin(self, tokens):
         self.body = chat("Drain.", stream=True, max_tokens=tokens, ignore_eos=True)
@@ -158,23 +197,60 @@ class Drain(unittest.TestCase):
         code, said = self.gateway.replay()
         self.assertEqual(code, 0, said)
 
-    def test_a_deadline_ends_what_takes_too_long(self):
-        self.start(drain="400ms")
-        with self.begin(5000) as stream:
-            begun = time.monotonic()
-            self.gateway.process.send_signal(signal.SIGTERM)
-            self.assertEqual(self.gateway.process.wait(5), 0)
-            print(f"[ended after {time.monotonic() - begun:.2f} s]", end=" ")
-            self.assertNotEqual(stream.read_answer().events()[-1:], ["[DONE]"])
+    def assert_told(self, connections, queued=1):
+        """Streams end with an error event, what had no byte yet is 503, and the books are whole."""
+        for connection in connections:
+            answer = connection.read_answer()
+            if answer.status == 200:
+                self.assertEqual(answer.end, "chunked")
+                self.assertIn("shutting down", answer.events()[-1])
+            else:
+                self.assertEqual((answer.status, answer["retry-after"]), (503, "1"), answer)
+                self.assertEqual(answer.json()["error"]["code"], "draining")
+        self.assertEqual(self.gateway.process.wait(5), 0)
         wait_for("the engine is rid of it", lambda: self.fleet.stats()["active"] == 0)
+        ends = [(r["status"], r["outcome"]) for r in self.gateway.access_records()
+                if r["outcome"] != "completed"]
+        self.assertEqual(len(ends), len(connections), ends)
+        self.assertEqual({outcome for _, outcome in ends}, {"draining"})
+        code, said = self.gateway.replay()
+        self.assertEqual(code, 0, said)
+
+    def test_at_the_deadline_everybody_in_flight_is_told(self):
+        self.start(drain="400ms", pool={"concurrency_max": 3})
+        connections = [self.begin(5000), self.begin(5000)]
+        for _ in range(2):  # one runs without a byte sent, one waits for a place
+            connections.append(self.gateway.connect())
+            connections[-1].send(post(self.gateway, chat("Plain.", max_tokens=5000,
+                                                         ignore_eos=True)))
+        wait_for("all are known", lambda: self.gateway.totals()["in_flight"] == 4)
+        begun = time.monotonic()
+        self.gateway.process.send_signal(signal.SIGTERM)
+        self.assert_told(connections)
+        print(f"[ended after {time.monotonic() - begun:.2f} s]", end=" ")
+
+    def test_an_answer_that_an_engine_finishes_for_nobody_is_accounted_at_the_deadline(self):
+        self.start(drain="400ms", pool={"on_client_abort": "drain"})
+        self.begin(5000).close()
+        self.gateway.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.gateway.process.wait(5), 0)
+        self.assertEqual([(r["status"], r["outcome"]) for r in self.gateway.access_records()],
+                         [(499, "draining")])
 
     def test_a_second_signal_ends_it_at_once(self):
         self.start()
-        with self.begin(5000):
-            self.gateway.process.send_signal(signal.SIGTERM)
-            wait_for("readyz fails", lambda: self.gateway.admin("/readyz").status == 503)
-            self.gateway.process.send_signal(signal.SIGTERM)
-            self.gateway.process.wait(5)
+        connections = [self.begin(5000)]
+        self.gateway.process.send_signal(signal.SIGTERM)
+        wait_for("readyz fails", lambda: self.gateway.admin("/readyz").status == 503)
+        self.gateway.process.send_signal(signal.SIGTERM)
+        self.assert_told(connections)
+
+    def test_load_balancers_are_given_time_to_notice(self):
+        self.start(drain_notice="1s")
+        self.gateway.process.send_signal(signal.SIGTERM)
+        wait_for("readyz fails", lambda: self.gateway.admin("/readyz").status == 503)
+        self.assertEqual(self.gateway.chat().status, 200, "who has not noticed yet is served")
+        self.assertEqual(self.gateway.process.wait(5), 0)
 
 
 class Logs(unittest.TestCase):

@@ -120,7 +120,7 @@ std::uint64_t record_run(const std::string& path, flow::Setup setup, int request
     if (i % 25 == 20) run.pass(std::chrono::seconds(2));
     if (i == requests / 2) run.apply(one_model(4));
   }
-  run.hand_in(model::DrainStarted{});
+  run.hand_in(model::DrainOver{});
   run.hand_in(arrival(++next, 0));
   run.finish();
   EXPECT_GT(run.concluded, 0u);

@@ -28,6 +28,9 @@ namespace {
 using telemetry::log_error;
 using telemetry::log_info;
 
+// For the answers that a drain cut short; clients that do not read lose them.
+constexpr Duration kLastWords = std::chrono::seconds(1);
+
 // Signals as events of the control loop.
 class Signals final : public net::Watcher {
  public:
@@ -83,6 +86,30 @@ Result<net::Address> to_address(const spec::Address& address) {
   return net::Address::parse((v6 ? "[" + host + "]" : host) + ":" + std::to_string(address.port));
 }
 
+// Nobody unknown is served beyond this machine unless somebody said so.
+Result<void> check_exposure(const config::Loaded& loaded) {
+  const spec::Gateway& gateway = loaded.config.gateway;
+  if (!spec::is_loopback(gateway.listen) && loaded.config.tenants.empty() && !gateway.insecure) {
+    return invalid("Listening on " + spec::to_string(gateway.listen) +
+                   " without tenants would serve everybody who can reach it: declare Tenants, "
+                   "listen on 127.0.0.1, or say --insecure.");
+  }
+  if (!spec::is_loopback(gateway.admin.listen) && !loaded.secrets.admin) {
+    return invalid("The admin listener beyond this machine needs Gateway.admin.token.");
+  }
+  return {};
+}
+
+gateway::AdminAccess admin_access(const config::Loaded& loaded) {
+  gateway::AdminAccess access;
+  access.hosts = loaded.config.gateway.admin.hosts;
+  if (loaded.secrets.admin) {
+    access.needs_token = true;
+    access.token = *loaded.secrets.admin;
+  }
+  return access;
+}
+
 Result<config::Loaded> load_or_default(const ServeOptions& options) {
   config::Loaded loaded;
   if (!options.config.empty()) {
@@ -103,15 +130,18 @@ Result<config::Loaded> load_or_default(const ServeOptions& options) {
   if (!options.access_log.empty()) gateway.logs.access = options.access_log;
   if (!options.event_log.empty()) gateway.logs.events = options.event_log;
   if (options.insecure) gateway.insecure = true;
-  if (!spec::is_loopback(gateway.listen) && loaded.config.tenants.empty() && !gateway.insecure) {
-    return invalid("Listening on " + spec::to_string(gateway.listen) +
-                   " without tenants would serve everybody who can reach it: declare Tenants, "
-                   "listen on 127.0.0.1, or say --insecure.");
-  }
-  if (!spec::is_loopback(gateway.admin.listen) && !loaded.secrets.admin) {
-    return invalid("The admin listener beyond this machine needs Gateway.admin.token.");
-  }
+  TRY_CHECK(check_exposure(loaded));
   return loaded;
+}
+
+// Null: clients come without TLS.
+Result<std::shared_ptr<net::TlsContext>> server_tls(const config::Loaded& loaded) {
+  const spec::Tls& tls = loaded.config.gateway.tls;
+  if (tls.cert.empty()) return std::shared_ptr<net::TlsContext>();
+  const auto path = [&](const std::string& p) {
+    return p.empty() ? p : config::resolve_path(loaded.folder, p);
+  };
+  return net::TlsContext::server(path(tls.cert), path(tls.key), path(tls.client_ca));
 }
 
 class Server {
@@ -127,6 +157,8 @@ class Server {
   void use_configuration();
   void on_signal(int number);
   void drain();
+  void close_listeners();
+  void end_drain();
   void check_drained();
   void reload();
   void reopen_logs();
@@ -152,21 +184,17 @@ class Server {
   std::unique_ptr<gateway::AdminServer> admin_;
   std::unique_ptr<FileWatch> files_;
   std::unique_ptr<net::Timer> drain_timer_;
-  Instant drain_until_{};
+  // Each stage of a stop begins when the one before it has lasted its time.
+  enum class Stop : std::uint8_t { No, Notice, Drain, LastWords };
+  Stop stop_ = Stop::No;
+  Instant stage_until_{};
   int exit_code_ = 0;
 };
 
 Result<void> Server::start_workers() {
   const spec::Gateway& gateway = initial_.config.gateway;
   TRY_ASSIGN(net::Address address, to_address(gateway.listen));
-  std::shared_ptr<net::TlsContext> tls;
-  if (!gateway.tls.cert.empty()) {
-    const auto path = [&](const std::string& p) {
-      return p.empty() ? p : config::resolve_path(initial_.folder, p);
-    };
-    TRY_ASSIGN(tls, net::TlsContext::server(path(gateway.tls.cert), path(gateway.tls.key),
-                                            path(gateway.tls.client_ca)));
-  }
+  TRY_ASSIGN(const std::shared_ptr<net::TlsContext> tls, server_tls(initial_));
   const int count = gateway.threads > 0
                         ? gateway.threads
                         : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -183,15 +211,9 @@ Result<void> Server::start_workers() {
 Result<void> Server::start_admin() {
   const spec::Admin& settings = initial_.config.gateway.admin;
   TRY_ASSIGN(const net::Address address, to_address(settings.listen));
-  gateway::AdminAccess access;
-  access.hosts = settings.hosts;
-  if (initial_.secrets.admin) {
-    access.needs_token = true;
-    access.token = *initial_.secrets.admin;
-  }
   api_ = std::make_unique<AdminApi>(*host_, *controller_, *shared_, registry_);
   TRY_ASSIGN(admin_, gateway::AdminServer::create(
-                         *loop_, address, std::move(access),
+                         *loop_, address, admin_access(initial_),
                          [this](const gateway::AdminRequest& request) {
                            return api_->handle(request);
                          }));
@@ -263,20 +285,35 @@ void Server::on_signal(int number) {
     case SIGHUP: return reload();
     case SIGUSR1: return reopen_logs();
     default:
-      // The second one means it.
-      if (shared_->draining) return loop_->stop();
-      return drain();
+      // The second one means it, the third cannot wait.
+      switch (stop_) {
+        case Stop::No: return drain();
+        case Stop::Notice: close_listeners(); [[fallthrough]];
+        case Stop::Drain: return end_drain();
+        case Stop::LastWords: return loop_->stop();
+      }
   }
 }
 
 void Server::reload() {
   if (options_.config.empty()) return;
   auto next = load_or_default(options_);
+  std::vector<std::string> later;
+  if (next) {
+    later = spec::keep_until_start(next->config.gateway, controller_->loaded().config.gateway);
+    // What we listen on stays, so it is that which the new tenants and tokens must be fit for.
+    if (const auto fit = check_exposure(*next); !fit) next = fit.error();
+  }
   if (!next) {
     return log_error("the configuration was not reloaded; the present one stays in force",
                      {{"why", next.error().message}});
   }
+  for (const std::string& setting : later) {
+    telemetry::log_warn("this setting is read at the start: the change waits for the next one",
+                        {{"setting", setting}});
+  }
   controller_->reload(std::move(*next));
+  admin_->set_access(admin_access(controller_->loaded()));
   if (files_) {
     std::vector<std::string> watched = controller_->loaded().files;
     watched.push_back(options_.config);
@@ -286,13 +323,7 @@ void Server::reload() {
 }
 
 void Server::reload_certificates() {
-  const config::Loaded& loaded = controller_->loaded();
-  const spec::Tls& tls = loaded.config.gateway.tls;
-  if (tls.cert.empty()) return;
-  const auto path = [&](const std::string& p) {
-    return p.empty() ? p : config::resolve_path(loaded.folder, p);
-  };
-  auto context = net::TlsContext::server(path(tls.cert), path(tls.key), path(tls.client_ca));
+  auto context = server_tls(controller_->loaded());
   if (!context) {
     return log_error("the certificate was not reloaded; the present one stays in force",
                      {{"why", context.error().message}});
@@ -307,21 +338,42 @@ void Server::reopen_logs() {
   if (decision_log_) decision_log_->file().reopen();
 }
 
-// readyz fails first; then no new connection is accepted; streams finish, until the deadline.
+// readyz fails first; then no new connection is accepted; streams finish, until the deadline; who
+// is there then is told so.
 void Server::drain() {
   log_info("draining");
   shared_->draining = true;
-  for (auto& worker : workers_) worker->drain();
-  drain_until_ = loop_->now() + controller_->loaded().config.gateway.timeouts.drain;
   drain_timer_ = std::make_unique<net::Timer>([this] { check_drained(); });
-  loop_->arm_after(*drain_timer_, std::chrono::milliseconds(50));
+  stop_ = Stop::Notice;
+  stage_until_ = loop_->now() + controller_->loaded().config.gateway.timeouts.drain_notice;
+  check_drained();
+}
+
+void Server::close_listeners() {
+  for (auto& worker : workers_) worker->drain();
+  stop_ = Stop::Drain;
+  stage_until_ = loop_->now() + controller_->loaded().config.gateway.timeouts.drain;
+}
+
+void Server::end_drain() {
+  std::size_t in_flight = 0;
+  host_->read([&](const flow::Flow& flow) { in_flight = flow.in_flight(); });
+  telemetry::log_warn("the time to drain is over; what is in flight ends with an error",
+                      {{"in_flight", in_flight}});
+  std::vector<model::Event> batch{model::DrainOver{}};
+  host_->hand_in_foreign(batch);
+  stop_ = Stop::LastWords;
+  stage_until_ = loop_->now() + kLastWords;
 }
 
 void Server::check_drained() {
+  const bool due = loop_->now() >= stage_until_;
+  if (stop_ == Stop::Notice && due) close_listeners();
+  else if (stop_ == Stop::Drain && due) end_drain();
+  else if (stop_ == Stop::LastWords && due) return loop_->stop();
   std::size_t in_flight = 0;
   host_->read([&](const flow::Flow& flow) { in_flight = flow.in_flight(); });
-  const bool answered = in_flight == 0 && shared_->connections == 0;
-  if (answered || loop_->now() >= drain_until_) return loop_->stop();
+  if (stop_ != Stop::Notice && in_flight == 0 && shared_->connections == 0) return loop_->stop();
   loop_->arm_after(*drain_timer_, std::chrono::milliseconds(50));
 }
 

@@ -23,6 +23,12 @@ struct Range {
   double high = std::numeric_limits<double>::infinity();
 };
 
+// Marks a setting that is read at the start alone: a reload that changes it says so, and what is in
+// force stays. A block so marked is so as a whole.
+struct AtStart {
+  Range range;
+};
+
 // A size in memory; read from text such as `8MiB`.
 struct Bytes {
   std::int64_t value = 0;

@@ -44,7 +44,7 @@ void World::begin(const Fault& fault) {
       return apply();
     case Kind::Drain:
       draining_ = true;
-      return feed(model::DrainStarted{});
+      return feed(model::DrainOver{});
   }
 }
 

@@ -80,7 +80,7 @@ struct Fault {
     Forget,    // the prefix cache is lost; has no duration
     Leave,     // the endpoint leaves the fleet; after the duration a new one joins
     Reprice,   // the pool costs `amount` times as much, and its concurrency limit changes
-    Drain,     // we stop
+    Drain,     // our time to drain is over
   };
   Kind kind = Kind::Die;
   Instant at{};

@@ -123,7 +123,7 @@ TEST(Sim, SmallMemoryIsMetWithPreemptionsAndOverloadWithQueues) {
   EXPECT_GT(report.count(model::Outcome::QueueFull), 0u) << text(report);
 }
 
-TEST(Sim, ADrainingGatewayFinishesWhatItHasAndTakesNoMore) {
+TEST(Sim, AGatewayWhoseDrainIsOverSendsEverybodyHome) {
   Scenario s = calm();
   s.faults.push_back({Fault::Kind::Drain, Instant{} + std::chrono::seconds(20), {}, 0, 1});
   const Report report = run(s);

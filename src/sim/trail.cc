@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array kEventNames = {
     "RequestArrived", "ClientGone",          "FirstToken",   "AttemptEnded", "Progress",
-    "Observed",       "EndpointUnreachable", "DrainStarted", "Tick"};
+    "Observed",       "EndpointUnreachable", "DrainOver", "Tick"};
 constexpr std::array kActionNames = {"-> Dispatch", "-> Abort", "-> Conclude"};
 static_assert(kEventNames.size() == std::variant_size_v<model::Event>);
 static_assert(kActionNames.size() == std::variant_size_v<model::Action>);

@@ -41,6 +41,9 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
   const model::Fleet& fleet = *setup.fleet;
   config_ = setup.config;
   fleet_ = setup.fleet;
+  load_.set_config(config_.routing, now);
+  ejector_.set_config(config_.recovery);
+  queue_.set_config(config_.admission);
 
   for (const model::Pool& pool : fleet.pools) add_pool(pool, fleet);
   std::vector<model::EndpointId> gone;
@@ -67,7 +70,6 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
   for (const model::Tenant& tenant : fleet.tenants) {
     caps_.set_limit(tenant.id, tenant.concurrency_max);
   }
-  queue_.set_config(config_.admission);
   // Requests that wait for a model that is gone have nothing left to wait for.
   for (const model::ModelId model : queue_.models()) {
     if (servable(model)) {
@@ -87,6 +89,7 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
 void Core::add_pool(const model::Pool& pool, const model::Fleet& fleet) {
   const auto [entry, fresh] = pools_.try_emplace(pool.id, config_.recovery);
   PoolState& state = entry->second;
+  state.budget.set_config(config_.recovery);
   if (fresh || !same_speed(state.declared, pool)) {
     const model::Model& m = model_of(fleet, pool.model);
     perf::ProfileQuery q;

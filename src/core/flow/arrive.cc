@@ -36,8 +36,8 @@ void Core::on(model::RequestArrived&& event, Instant now, Actions& out) {
   ++totals_.arrived;
   ledger_.arrived(id, request.arrived.tenant);
 
-  if (draining_) {
-    return conclude(request, model::Outcome::Draining, Answer::Local, std::chrono::seconds(1), out);
+  if (drain_over_) {
+    return conclude(request, model::Outcome::Draining, Answer::Local, kDrainRetryAfter, out);
   }
   if (!caps_.acquire(request.arrived.tenant)) {
     return conclude(request, model::Outcome::TenantLimit, Answer::Local, std::chrono::seconds(1),
@@ -104,7 +104,5 @@ void Core::bind_chain(Request& request) const {
   const std::uint64_t key = mixed(request.model.value() + 0x9E3779B97F4A7C15ull);
   for (model::PromptNode& node : request.arrived.prompt.chain) node.hash ^= key;
 }
-
-void Core::on(const model::DrainStarted&, Instant, Actions&) { draining_ = true; }
 
 }  // namespace signalbox::flow

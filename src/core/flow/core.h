@@ -85,6 +85,9 @@ struct EndpointState {
   std::uint64_t believed_version = 0; // of the pool's calibration when routing was told last
 };
 
+// Another gateway behind the same name can take it at once.
+constexpr Duration kDrainRetryAfter = std::chrono::seconds(1);
+
 struct PoolState {
   explicit PoolState(const recovery::Config& config) : budget(config) {}
 
@@ -105,7 +108,6 @@ class Core {
 
   // arrive.cc
   void on(model::RequestArrived&& event, Instant now, Actions& out);
-  void on(const model::DrainStarted& event, Instant now, Actions& out);
 
   // relay.cc
   void on(const model::FirstToken& event, Instant now, Actions& out);
@@ -114,6 +116,7 @@ class Core {
   // end.cc
   void on(const model::ClientGone& event, Instant now, Actions& out);
   void on(const model::AttemptEnded& event, Instant now, Actions& out);
+  void on(const model::DrainOver& event, Instant now, Actions& out);
 
   // observe.cc
   void on(const model::EndpointObserved& event, Instant now, Actions& out);
@@ -166,6 +169,8 @@ class Core {
   cache::Query query(const Request& request) const;
 
   // end.cc
+  void give_up(Request& request, Instant now, Actions& out);
+  void send_home(Instant now, Actions& out);
   void close_attempt(Request& request, const model::AttemptEnded& event, Instant now);
   void learn(Request& request, const model::AttemptEnded& event, Instant now);
   void calibrate(Request& request, const model::AttemptEnded& event, Instant now);
@@ -204,7 +209,7 @@ class Core {
   std::map<model::PoolId, PoolState> pools_;
   std::map<model::EndpointId, EndpointState> endpoints_;
   std::map<model::ModelId, std::vector<model::PoolId>> pools_of_model_;
-  std::unordered_map<model::RequestId, std::unique_ptr<Request>> requests_;  // never walked
+  std::unordered_map<model::RequestId, std::unique_ptr<Request>> requests_;  // walked but once
 
   admission::TenantCaps caps_;
   admission::WaitQueue queue_;
@@ -224,7 +229,8 @@ class Core {
   std::array<KnownLength, 1024> known_lengths_{};
 
   Totals totals_;
-  bool draining_ = false;
+  bool drain_over_ = false;
+  std::vector<model::RequestId> leaving_;  // in flight when the drain was over; the last goes first
   static constexpr double kServiceSeconds = 1;        // before anything is known
   std::map<model::ModelId, double> service_seconds_;  // decayed mean of how long an answer takes
   std::set<model::EndpointId> risky_;  // endpoints whose recent failures are priced

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Account: an attempt or a request ends; what it teaches is learnt; every count goes back.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "core/flow/core.h"
 
@@ -8,6 +10,9 @@ namespace signalbox::flow {
 namespace {
 
 using Answer = model::Conclude::Answer;
+
+// Requests that are sent home in one event at the end of a drain.
+constexpr std::size_t kLeavingSlice = 32;
 
 }  // namespace
 
@@ -20,19 +25,47 @@ void Core::on(const model::ClientGone& event, Instant now, Actions& out) {
   if (!legal(request->grammar.take(model::RequestGrammar::Signal::ClientGone))) return;
   const model::ModelId model = request->model;
   const bool ran = static_cast<bool>(request->endpoint);
-  if (request->waiting) queue_.remove(model, event.request);
-  if (ran) {
-    out.push_back({request->arrived.owner, model::Abort{event.request, request->attempt}});
-    legal(request->grammar.take(model::RequestGrammar::Signal::Aborted));
-    if (!request->has_first_token) index_.withdraw(request->endpoint, query(*request));
-    model::AttemptEnded ended;
-    ended.request = event.request;
-    ended.attempt = request->attempt;
-    ended.result = model::AttemptResult::Aborted;
-    close_attempt(*request, ended, now);
-  }
+  give_up(*request, now, out);
   conclude(*request, model::Outcome::ClientGone, Answer::None, Duration(-1), out);
   if (ran) drain_queue(model, now, out);
+}
+
+// Neither waits nor runs afterwards.
+void Core::give_up(Request& request, Instant now, Actions& out) {
+  const model::RequestId id = request.arrived.request;
+  if (request.waiting) queue_.remove(request.model, id);
+  request.waiting = false;
+  if (!request.endpoint) return;
+  out.push_back({request.arrived.owner, model::Abort{id, request.attempt}});
+  legal(request.grammar.take(model::RequestGrammar::Signal::Aborted));
+  if (!request.has_first_token) index_.withdraw(request.endpoint, query(request));
+  model::AttemptEnded ended;
+  ended.request = id;
+  ended.attempt = request.attempt;
+  ended.result = model::AttemptResult::Aborted;
+  close_attempt(request, ended, now);
+}
+
+// Once in the life of a process, so the walk over all that are in flight holds up nobody who would
+// still be served.
+void Core::on(const model::DrainOver&, Instant now, Actions& out) {
+  if (std::exchange(drain_over_, true)) {
+    ++totals_.stale_events;
+    return;
+  }
+  for (const auto& [id, request] : requests_) leaving_.push_back(id);
+  std::sort(leaving_.begin(), leaving_.end(), std::greater<>());
+  send_home(now, out);
+}
+
+void Core::send_home(Instant now, Actions& out) {
+  for (std::size_t i = 0; i < kLeavingSlice && !leaving_.empty(); ++i) {
+    Request* request = find(leaving_.back());
+    leaving_.pop_back();
+    if (request == nullptr) continue;
+    give_up(*request, now, out);
+    conclude(*request, model::Outcome::Draining, Answer::Local, kDrainRetryAfter, out);
+  }
 }
 
 void Core::on(const model::AttemptEnded& event, Instant now, Actions& out) {

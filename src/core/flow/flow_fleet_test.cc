@@ -141,17 +141,69 @@ TEST(Fleet, SixtyFourAtOnceWhenNobodyTells) {
   EXPECT_TRUE(desk.waits(desk.arrive()));
 }
 
-TEST(Drain, AdmitsNobodyAndFinishesWhatIsThere) {
+TEST(Fleet, ANewConfigurationHoldsFromTheNextEventOn) {
+  Desk desk(2, 1);
+  const auto standing = [&](model::EndpointId id) {
+    for (const EndpointView& view : desk.core().endpoints(model::PoolId(1), desk.now)) {
+      if (view.id == id) return view.standing;
+    }
+    return recovery::Standing::In;
+  };
+  const auto fail_one = [&] {
+    const auto request = desk.arrive();
+    const model::EndpointId at = desk.place(request);
+    model::AttemptEnded end = desk.ending(request, AttemptResult::Truncated);
+    end.delivered = true;
+    desk.tell(end);
+    return at;
+  };
+  EXPECT_EQ(standing(fail_one()), recovery::Standing::In);
+  desk.config.recovery.failures_in_a_row = 1;
+  desk.config.recovery.retries_min = 0;
+  desk.config.recovery.retry_share = 0;
+  desk.apply();
+  EXPECT_EQ(standing(fail_one()), recovery::Standing::Out);
+  const auto last = desk.arrive();
+  desk.fail(last, AttemptResult::ConnectError);
+  EXPECT_TRUE(desk.outcome(last)) << "nothing is tried again without a budget";
+}
+
+TEST(DrainOver, EveryRequestInFlightGetsItsOutcome) {
   Desk desk(1, 1);
-  const auto a = desk.arrive(), b = desk.arrive();
-  desk.tell(model::DrainStarted{});
-  const auto c = desk.arrive();
-  EXPECT_EQ(desk.outcome(c), Outcome::Draining);
-  EXPECT_GT(desk.conclusion(c).retry_after, 0s);
-  desk.complete(a);
-  EXPECT_TRUE(desk.place(b)) << "who waits is in flight";
-  desk.complete(b);
+  const auto running = desk.arrive(), waiting = desk.arrive();
+  desk.first_token(running);
+  desk.tell(model::DrainOver{});
+  const auto late = desk.arrive();
+  EXPECT_TRUE(desk.aborted(running)) << "its engine would go on for nobody";
+  for (const auto id : {running, waiting, late}) {
+    EXPECT_EQ(desk.outcome(id), Outcome::Draining);
+    EXPECT_EQ(desk.conclusion(id).answer, Answer::Local);
+    EXPECT_GT(desk.conclusion(id).retry_after, 0s);
+  }
   EXPECT_TRUE(desk.core().idle());
+}
+
+TEST(DrainOver, ManyGoHomeInSlices) {
+  Desk desk(1, 40);
+  std::vector<model::RequestId> all;
+  for (int i = 0; i < 100; ++i) all.push_back(desk.arrive());
+  desk.tell(model::DrainOver{});
+  EXPECT_EQ(desk.outcome(all.front()), Outcome::Draining);
+  EXPECT_EQ(desk.outcome(all.back()), std::nullopt) << "one event does bounded work";
+  EXPECT_FALSE(desk.place(all.back())) << "a place that is free now is for nobody";
+  desk.tell(model::ClientGone{all.back()});
+  desk.wait(0s);
+  for (int i = 0; i < 99; ++i) EXPECT_EQ(desk.outcome(all[i]), Outcome::Draining);
+  EXPECT_EQ(desk.outcome(all.back()), Outcome::ClientGone);
+  EXPECT_TRUE(desk.core().idle());
+}
+
+TEST(DrainOver, IsTheSameWhenToldTwice) {
+  Desk desk(1, 1);
+  desk.tell(model::DrainOver{});
+  desk.tell(model::DrainOver{});
+  EXPECT_EQ(desk.core().totals().stale_events, 1u);
+  EXPECT_EQ(desk.outcome(desk.arrive()), Outcome::Draining);
 }
 
 TEST(Routes, TrafficIsSplitByWeight) {

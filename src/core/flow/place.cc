@@ -171,6 +171,7 @@ void Core::enqueue(Request& request, Instant now, Actions& out) {
 }
 
 void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
+  if (drain_over_) return;
   apart_.erase(model);
   model::RequestId next = queue_.front(model);
   bool moved = false;

@@ -18,6 +18,7 @@ constexpr std::size_t kLookSlice = 256;
 }  // namespace
 
 void Core::on(const model::Tick&, Instant now, Actions& out) {
+  if (!leaving_.empty()) send_home(now, out);
   expire_waiting(now, out);
   ejector_.advance(now);
   take_health_changes(now);
@@ -40,7 +41,7 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
 }
 
 Instant Core::next_wake() const {
-  if (!drain_next_.empty() || !clearing_.empty()) return Instant{};
+  if (!drain_next_.empty() || !clearing_.empty() || !leaving_.empty()) return Instant{};
   return std::min({queue_.next_deadline(), ejector_.next_wake(), refresh_at_});
 }
 

@@ -39,7 +39,7 @@ template <class V> void fields(V& v, EngineState& x) {
 }
 template <class V> void fields(V& v, EndpointObserved& x) { v(x.endpoint, x.state); }
 template <class V> void fields(V& v, EndpointUnreachable& x) { v(x.endpoint); }
-template <class V> void fields(V&, DrainStarted&) {}
+template <class V> void fields(V&, DrainOver&) {}
 template <class V> void fields(V&, Tick&) {}
 
 template <class V> void fields(V& v, Dispatch& x) {

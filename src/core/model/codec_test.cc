@@ -29,7 +29,7 @@ std::vector<Event> samples() {
           Progress{{{RequestId(1), AttemptId(1), 100}, {RequestId(2), AttemptId(3), -4}}},
           EndpointObserved{EndpointId(4), state},
           EndpointUnreachable{EndpointId(4)},
-          DrainStarted{},
+          DrainOver{},
           Tick{}};
 }
 

@@ -110,13 +110,14 @@ struct EndpointUnreachable {
   EndpointId endpoint;
 };
 
-// We stop: no new request is admitted; those in flight may finish.
-struct DrainStarted {};
+// We stop now: nothing more is admitted, and what is in flight is aborted and concluded. Until then
+// a drain is the business of whoever accepts connections.
+struct DrainOver {};
 
 // Time passed and next_wake() was due.
 struct Tick {};
 
 using Event = std::variant<RequestArrived, ClientGone, FirstToken, AttemptEnded, Progress,
-                           EndpointObserved, EndpointUnreachable, DrainStarted, Tick>;
+                           EndpointObserved, EndpointUnreachable, DrainOver, Tick>;
 
 }  // namespace signalbox::model

@@ -9,7 +9,7 @@
 //
 // Who forgot a request or an endpoint treats it as over: an event about it is Stale (an arrival is
 // Legal: ids are never used twice). A carrier that no longer knows the request or the attempt of an
-// action drops the action as Stale. A second DrainStarted is Duplicate; a Tick is always Legal.
+// action drops the action as Stale. A second DrainOver is Duplicate; a Tick is always Legal.
 #pragma once
 
 #include <cstdint>

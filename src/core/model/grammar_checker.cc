@@ -87,7 +87,7 @@ Verdict GrammarChecker::read(const EndpointUnreachable& e) {
   return of_endpoint(e.endpoint, EndpointGrammar::Signal::Unreachable);
 }
 
-Verdict GrammarChecker::read(const DrainStarted&) {
+Verdict GrammarChecker::read(const DrainOver&) {
   return std::exchange(draining_, true) ? Verdict::Duplicate : Verdict::Legal;
 }
 

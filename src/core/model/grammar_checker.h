@@ -43,7 +43,7 @@ class GrammarChecker {
   Verdict read(const Progress& e);
   Verdict read(const EndpointObserved& e);
   Verdict read(const EndpointUnreachable& e);
-  Verdict read(const DrainStarted& e);
+  Verdict read(const DrainOver& e);
   Verdict read(const Tick& e);
   Verdict read(const Dispatch& a);
   Verdict read(const Abort& a);

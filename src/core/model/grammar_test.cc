@@ -186,8 +186,8 @@ TEST(GrammarChecker, TellsALateLookFromALookAtNobody) {
 
 TEST(GrammarChecker, TakesASecondDrainForADuplicate) {
   Conversation c;
-  EXPECT_EQ(c.event(DrainStarted{}), Verdict::Legal);
-  EXPECT_EQ(c.event(DrainStarted{}), Verdict::Duplicate);
+  EXPECT_EQ(c.event(DrainOver{}), Verdict::Legal);
+  EXPECT_EQ(c.event(DrainOver{}), Verdict::Duplicate);
   EXPECT_EQ(c.event(Tick{}), Verdict::Legal);
 }
 

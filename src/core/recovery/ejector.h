@@ -42,6 +42,9 @@ class Ejector {
  public:
   explicit Ejector(const Config& config) : config_(config) {}
 
+  // Holds from the next failure on.
+  void set_config(const Config& config) { config_ = config; }
+
   // ejected_share: of the pool's endpoints that may be out at once, 0..1; holds for the whole pool.
   void add(model::EndpointId endpoint, model::PoolId pool, double ejected_share);
   void remove(model::EndpointId endpoint);

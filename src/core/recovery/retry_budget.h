@@ -11,6 +11,8 @@ class RetryBudget {
  public:
   explicit RetryBudget(const Config& config) : config_(config) {}
 
+  void set_config(const Config& config) { config_ = config; }
+
   // Every attempt in the pool, first ones and retries. retry: a place was taken with left() true.
   enum class Kind { First, Retry };
   void started(Kind kind);

@@ -25,9 +25,18 @@ double State::growth(Instant now) const {
   return std::exp(to_seconds(now - base_) / to_seconds(config_.arrivals_window));
 }
 
-// Rates are kept without their decay since the base time; a new base scales them all alike.
+void State::set_config(const Config& config, Instant now) {
+  move_base(now);
+  config_ = config;
+}
+
 void State::rebase(Instant now) {
   if (to_seconds(now - base_) < kWindowsPerBase * to_seconds(config_.arrivals_window)) return;
+  move_base(now);
+}
+
+// Rates are kept without their decay since the base time; a new base scales them all alike.
+void State::move_base(Instant now) {
   const double factor = 1 / growth(now);
   const auto scale = static_cast<float>(factor);
   for (Seat& seat : seats_) seat.arrivals *= scale;

@@ -59,6 +59,8 @@ class State {
   bool feasible(model::EndpointId id, const Query& query, Reason* why = nullptr) const;
 
   const Config& config() const { return config_; }
+  // in_flight_max stays as it was at the construction.
+  void set_config(const Config& config, Instant now);
 
  private:
   friend class Search;
@@ -141,6 +143,7 @@ class State {
 
   void forget(Seat& seat, std::uint32_t index);
   void rebase(Instant now);
+  void move_base(Instant now);
   double growth(Instant now) const;   // e^((now − base)/window)
   float uncertainty(const Seat& seat, Instant now) const;
   Ask ask(const Query& query, double growth) const;

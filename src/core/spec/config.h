@@ -55,6 +55,10 @@ std::string to_yaml(const Config& config);
 // Empty: nothing.
 std::vector<std::string> diff(const Config& before, const Config& after);
 
+// Undoes in `next` what only a start can change (AtStart): there it gets the values of `running`.
+// Returns the paths of what differed, such as `Gateway.listen`.
+std::vector<std::string> keep_until_start(Gateway& next, const Gateway& running);
+
 // Any valid configuration: each setting at its default, at a border or within its range.
 Config random(Rng& rng);
 

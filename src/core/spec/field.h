@@ -22,11 +22,13 @@ inline constexpr Required required{};
 struct Rule {
   Range range;
   bool required = false;
+  bool at_start = false;
 
   constexpr Rule() = default;
   constexpr Rule(Range r) : range(r) {}                                      // NOLINT: reads as one
   constexpr Rule(Required) : required(true) {}                               // NOLINT
   constexpr Rule(Range r, Required) : range(r), required(true) {}
+  constexpr Rule(AtStart a) : range(a.range), at_start(true) {}              // NOLINT
 };
 
 enum class Kind : std::uint8_t { Gateway, Model, Pool, Tenant, Objective, Route };

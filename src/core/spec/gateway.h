@@ -30,7 +30,7 @@ struct Admin {
 
 template <typename V>
 void describe(V& v, Admin& c) {
-  v(c.listen, "listen", "Address of metrics, health and the admin API.");
+  v(c.listen, "listen", "Address of metrics, health and the admin API.", AtStart{});
   v(c.token, "token", "Token that every admin request must carry; needed beyond loopback.");
   v(c.hosts, "hosts", "Names that a Host header may carry here besides the address itself.",
     Range{0, 64});
@@ -111,7 +111,7 @@ void describe(V& v, Limits& c) {
   v(c.label_values, "label_values", "Values of one metric label; the rest count as `other`.",
     Range{16, 1e6});
   v(c.decisions_kept, "decisions_kept", "Decisions that the admin API can still explain.",
-    Range{0, 1e7});
+    AtStart{{0, 1e7}});
 }
 
 struct Timeouts {
@@ -125,6 +125,7 @@ struct Timeouts {
   Duration plain_answer = std::chrono::seconds(600);
   Duration event_idle = std::chrono::seconds(60);
   Duration upstream_keep_alive_idle = std::chrono::seconds(4);
+  Duration drain_notice = Duration::zero();
   Duration drain = std::chrono::seconds(30);
   bool operator==(const Timeouts&) const = default;
 };
@@ -146,7 +147,11 @@ void describe(V& v, Timeouts& c) {
   v(c.event_idle, "event_idle", "Silence of an engine inside its answer.", Range{0.01, 86400});
   v(c.upstream_keep_alive_idle, "upstream_keep_alive_idle",
     "An idle engine connection; below the engine's own, which is 5s for many.", Range{0, 3600});
-  v(c.drain, "drain", "Time for requests in flight after a stop was asked for.", Range{0, 86400});
+  v(c.drain_notice, "drain_notice",
+    "After a stop was asked for, connections are taken for this long while `/readyz` fails: what a "
+    "load balancer needs to notice.", Range{0, 3600});
+  v(c.drain, "drain",
+    "Then, time for requests in flight; who is left at its end gets an error.", Range{0, 86400});
 }
 
 struct Sse {
@@ -183,11 +188,12 @@ struct Logs {
 
 template <typename V>
 void describe(V& v, Logs& c) {
-  v(c.access, "access", "File for a line per request; `-`: standard output; empty: none.");
+  v(c.access, "access", "File for a line per request; `-`: standard output; empty: none.",
+    AtStart{});
   v(c.decisions, "decisions",
-    "File for a JSON line per placement; `-`: standard output; empty: none.");
+    "File for a JSON line per placement; `-`: standard output; empty: none.", AtStart{});
   v(c.events, "events",
-    "File for the binary event log that `signalbox replay` reads; empty: none.");
+    "File for the binary event log that `signalbox replay` reads; empty: none.", AtStart{});
 }
 
 struct Cors {
@@ -240,16 +246,16 @@ struct Gateway {
 
 template <typename V>
 void describe(V& v, Gateway& c) {
-  v(c.listen, "listen", "Address for clients.");
+  v(c.listen, "listen", "Address for clients.", AtStart{});
   v(c.admin, "admin", "The admin listener.");
   v(c.tls, "tls", "TLS towards clients.");
   v(c.insecure, "insecure",
     "Listen on every interface although nothing authenticates the clients.");
-  v(c.threads, "threads", "I/O threads; 0: one per core.", Range{0, 256});
+  v(c.threads, "threads", "I/O threads; 0: one per core.", AtStart{{0, 256}});
   v(c.trusted_peers, "trusted_peers",
     "Networks whose peers may tell us client addresses and identities.", Range{0, 1000});
   v(c.decision_headers, "decision_headers", "Tell clients the placement in x-signalbox-* headers.");
-  v(c.watch_files, "watch_files", "Reload when the configuration files change.");
+  v(c.watch_files, "watch_files", "Reload when the configuration files change.", AtStart{});
   v(c.cors, "cors", "Calls from browsers.");
   v(c.limits, "limits", "The most that a request, a connection or this process takes up.");
   v(c.timeouts, "timeouts", "How long we wait, for what.");
@@ -257,9 +263,10 @@ void describe(V& v, Gateway& c) {
   v(c.observe, "observe", "Looking at engines.");
   v(c.logs, "logs", "Log files; they reopen on SIGUSR1.");
   v(c.admission, "admission", "Requests that wait for an endpoint.");
-  v(c.cache, "cache", "Knowledge of which engine holds which prompt's beginning.");
-  v(c.prediction, "prediction", "How predictions are learnt.");
-  v(c.ledger, "ledger", "Totals of outcomes, tokens and cost.");
+  v(c.cache, "cache", "Knowledge of which engine holds which prompt's beginning.",
+    AtStart{});
+  v(c.prediction, "prediction", "How predictions are learnt.", AtStart{});
+  v(c.ledger, "ledger", "Totals of outcomes, tokens and cost.", AtStart{});
   v(c.recovery, "recovery", "What happens when engines fail.");
   v(c.routing, "routing", "Where requests go.");
 }

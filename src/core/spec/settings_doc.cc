@@ -30,6 +30,9 @@ Schema. Reading is strict: an unknown or repeated key, a wrong unit, a value out
 reference to nothing is an error with file, line and column, and nothing of the configuration takes
 effect. Anchors, aliases and tags are not read.
 
+A reload (SIGHUP, or a file that changes) puts everything into force but settings that are "Read at
+the start": a change of those is logged with a warning, and waits.
+
 ## Types
 
 | Type | Written as |
@@ -54,12 +57,16 @@ std::string default_cell(const Field& field) {
   return field.rule.required ? "required" : cell(field.fallback);
 }
 
+std::string_view at_start(const Field& field) {
+  return field.rule.at_start ? " Read at the start." : "";
+}
+
 void rows(const std::vector<Field>& fields, std::string& out) {
   out += "| Setting | Type | Default | Range | Meaning |\n|---|---|---|---|---|\n";
   for (const Field& field : fields) {
     if (field.type.form == TypeInfo::Form::Block) continue;
     out += "| `" + field.name + "` | " + field.type.name + " | " + default_cell(field) + " | " +
-           field.range + " | " + field.meaning + " |\n";
+           field.range + " | " + std::string(field.meaning).append(at_start(field)) + " |\n";
   }
 }
 
@@ -83,7 +90,8 @@ void section(const std::string& title, const std::string& meaning,
     const TypeInfo* block = block_of(field);
     if (block == nullptr) continue;
     const bool list = block != &field.type;
-    section(title + "." + field.name + (list ? "[]" : ""), field.meaning, block->fields, 3, out);
+    section(title + "." + field.name + (list ? "[]" : ""),
+            std::string(field.meaning).append(at_start(field)), block->fields, 3, out);
   }
 }
 

@@ -130,6 +130,25 @@ TEST(Diff, NamesWhatWasAddedRemovedAndChanged) {
   EXPECT_TRUE(diff(after, after).empty());
 }
 
+TEST(Reload, KeepsWhatOnlyAStartCanChange) {
+  Gateway running, next;
+  next.listen = {"0.0.0.0", 80};
+  next.admin.hosts = {"gw"};
+  next.limits.body = Bytes{1 << 20};
+  next.limits.decisions_kept = 5;
+  next.cache.chain_nodes_max = 7;
+  next.routing.tie_band = 0.5;
+  EXPECT_EQ(keep_until_start(next, running),
+            (std::vector<std::string>{"Gateway.listen", "Gateway.limits.decisions_kept",
+                                      "Gateway.cache"}));
+  Gateway expected;
+  expected.admin.hosts = {"gw"};
+  expected.limits.body = Bytes{1 << 20};
+  expected.routing.tie_band = 0.5;
+  EXPECT_EQ(next, expected);
+  EXPECT_TRUE(keep_until_start(next, running).empty());
+}
+
 TEST(Report, PutsAProblemAtTheNearestPlaceThatWasWritten) {
   Report report;
   report.record("Pool/a.b", {"f", 3, 1});

@@ -7,6 +7,11 @@
 #include "io/gateway/worker.h"
 
 namespace signalbox::gateway {
+namespace {
+
+constexpr int kClientClosedRequest = 499;  // in our own records, as nginx says it
+
+}  // namespace
 
 Exchange::Exchange(Worker& worker, Session& session)
     : worker_(worker), session_(session), deadline_([this] { deadline_passed(); }),
@@ -20,7 +25,8 @@ Exchange::~Exchange() {
 void Exchange::client_gone() {
   if (phase_ == Phase::Idle || phase_ == Phase::Orphan) return;
   comment_.disarm();
-  record_.status = 499;
+  client_left_ = true;
+  record_.status = kClientClosedRequest;
   if (phase_ == Phase::Attempt && endpoint_->drain_on_abort) {
     // The core hears of it when the engine is done; until then the engine's work is real.
     phase_ = Phase::Orphan;
@@ -52,9 +58,17 @@ void Exchange::conclude(const model::Conclude& action) {
   }
   deadline_.disarm();
   comment_.disarm();
+  if (client_left_) {
+    const bool orphan = phase_ == Phase::Orphan;
+    finish(action.outcome, false);
+    if (orphan) worker_.bury(session_);
+    return;
+  }
   if (action.answer == Answer::None) return finish(action.outcome, false);
   if (action.answer == Answer::Local) {
     const OwnAnswer own = own_answer(action.outcome);
+    // The answer was whole before the core's word overtook its end.
+    if (end_sent_) return finish(action.outcome, true);
     if (head_sent_) {
       end_stream_with_error(own.message);
       return finish(action.outcome, false);
@@ -76,7 +90,6 @@ void Exchange::finish(model::Outcome outcome, bool keep_alive) {
   record_.outcome = outcome;
   if (id_) worker_.unregister(id_);
   id_ = {};
-  const bool client_there = record_.status != 499;
   record_.bytes_out = session_.bytes_sent() - record_.bytes_out;
   phase_ = Phase::Idle;
   worker_.account(record_);
@@ -84,7 +97,7 @@ void Exchange::finish(model::Outcome outcome, bool keep_alive) {
   endpoint_ = nullptr;
   newer_.reset();
   name_ = nullptr;
-  if (client_there) session_.answered(keep_alive && keep_alive_);
+  if (!client_left_) session_.answered(keep_alive && keep_alive_);
 }
 
 std::optional<model::Progress::Entry> Exchange::progress() {

@@ -46,6 +46,8 @@ class Exchange {
 
   // The client left, but the engine may finish: the session must live until it has.
   bool orphan() const { return phase_ == Phase::Orphan; }
+  // The core knows the request and has not concluded it.
+  bool open() const { return static_cast<bool>(id_); }
 
   // --- from the core, through the worker ---
 
@@ -74,6 +76,7 @@ class Exchange {
   };
 
   // exchange_request.cc: what the request is
+  void reset(bool keep_alive);
   bool serve_local(const http::RequestHead& head);
   bool find_api(std::string_view path);
   bool authenticate(const http::RequestHead& head);
@@ -147,6 +150,7 @@ class Exchange {
   std::string answer_fields_;         // the engine's fields that are passed on
   bool head_sent_ = false;            // of our answer: bytes have gone to the client
   bool end_sent_ = false;             // and its end as well
+  bool client_left_ = false;
   Instant last_sent_{};
   std::string out_;                   // head and framing being written
   net::Timer deadline_;

@@ -44,6 +44,8 @@ Duration retry_after(const http::ResponseHead& head) {
 }  // namespace
 
 void Exchange::dispatch(const model::Dispatch& action) {
+  // The core hears of it in this very turn.
+  if (client_left_) return;
   attempt_ = action.attempt;
   decision_ = action.decision;
   phase_ = Phase::Attempt;

@@ -25,23 +25,28 @@ bool identity_encoding(const http::RequestHead& head) {
 
 }  // namespace
 
-void Exchange::begin(const http::RequestHead& head, std::string_view body, bool keep_alive) {
+// Nothing of the connection's last request is left.
+void Exchange::reset(bool keep_alive) {
   published_ = worker_.published_ptr();
-  head_ = &head;
-  body_ = body;
+  head_ = nullptr;
+  body_ = {};
   keep_alive_ = keep_alive;
-  http10_ = head.minor_version == 0;
-  head_only_ = head.method == Method::Head;
-  head_sent_ = false;
-  retried_stale_ = false;
+  http10_ = head_only_ = head_sent_ = end_sent_ = client_left_ = false;
   attempt_ = {};
   decision_ = 0;
   tenant_ = nullptr;
-  const std::uint64_t bytes_before = session_.bytes_sent();
   record_ = {};
   record_.begun = worker_.loop().now();
+  record_.bytes_out = session_.bytes_sent();
+}
+
+void Exchange::begin(const http::RequestHead& head, std::string_view body, bool keep_alive) {
+  reset(keep_alive);
+  head_ = &head;
+  body_ = body;
+  http10_ = head.minor_version == 0;
+  head_only_ = head.method == Method::Head;
   record_.bytes_in = head.target().size() + body.size();
-  record_.bytes_out = bytes_before;
   record_.request_id = choose_request_id(head);
   record_.client = session_.peer_ip();
   record_.method = head.method_text();
@@ -200,14 +205,7 @@ void Exchange::hand_to_core(std::string_view body) {
 }
 
 void Exchange::refuse_malformed(int status, std::string_view reason) {
-  published_ = worker_.published_ptr();
-  head_ = nullptr;
-  keep_alive_ = false;
-  http10_ = head_only_ = head_sent_ = false;
-  const std::uint64_t bytes_before = session_.bytes_sent();
-  record_ = {};
-  record_.begun = worker_.loop().now();
-  record_.bytes_out = bytes_before;
+  reset(false);
   send_local_error(status, reason);
 }
 

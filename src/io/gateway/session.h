@@ -56,6 +56,8 @@ class Session final : public net::Watcher {
   void stop_after_this();
   bool last() const { return closing_; }
   bool idle() const { return phase_ == Phase::Head && !parser_.started(); }
+  // The core has still to say how its request ends.
+  bool awaited() const { return exchange_.open(); }
 
  private:
   enum class Phase : std::uint8_t { Handshake, Head, Body, Exchange, Flush, Linger, Closed };

@@ -186,12 +186,17 @@ void Worker::end_turn() {
     shared_.host.hand_in(index_, batch);
     if (batch_.empty()) batch_.swap(batch);  // keeps the capacity
   }
-  for (std::size_t i = 0; i < buried_.size(); ++i) {
-    if (sessions_.erase(buried_[i]) == 0) continue;
+  // A session whose client left lives until the core has concluded its request: the word may be on
+  // its way from another thread.
+  std::erase_if(buried_, [&](Session* session) {
+    const auto found = sessions_.find(session);
+    if (found == sessions_.end()) return true;
+    if (session->awaited()) return false;
+    sessions_.erase(found);
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
     shared_.metrics.connections.add(-1);
-  }
-  buried_.clear();
+    return true;
+  });
   pool_.end_turn();
 }
 

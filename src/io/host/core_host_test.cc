@@ -262,7 +262,7 @@ TEST(CoreHost, tells_the_core_from_any_thread_that_we_drain) {
   worker.join(host);
   host.apply(one_model(1));
   std::thread([&] {
-    std::vector<Event> batch{model::DrainStarted{}};
+    std::vector<Event> batch{model::DrainOver{}};
     host.hand_in_foreign(batch);
   }).join();
   worker.expected = 1;
