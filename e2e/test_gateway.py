@@ -151,11 +151,15 @@ class Apis(Case):
         self.assertIn("temperature must be non-negative", answer.json()["error"]["message"])
 
     def test_unknown_paths_methods_and_codings(self):
-        self.assertEqual(self.gateway.post("/v1/nothing", {}).status, 404)
-        self.assertEqual(self.gateway.call("GET", CHAT).status, 405)
+        nothing = self.gateway.post("/v1/nothing", {})
+        self.assertEqual((nothing.status, nothing.json()["error"]["code"]), (404, "unknown_url"))
+        get = self.gateway.call("GET", CHAT)
+        self.assertEqual((get.status, get["allow"]), (405, "POST, OPTIONS"))
         gzip = self.gateway.post(CHAT, b"\x1f\x8b", {"content-encoding": "gzip"})
         self.assertEqual(gzip.status, 415)
-        self.assertIn(self.gateway.call("DELETE", "/v1/models/m").status, (404, 405))
+        for path in ("/v1/models", "/v1/models/m", "/health"):
+            answer = self.gateway.call("DELETE", path)
+            self.assertEqual((answer.status, answer["allow"]), (405, "GET, HEAD, OPTIONS"))
 
     def test_the_clients_request_id_is_kept(self):
         answer = self.gateway.chat(headers={"x-request-id": "mine-1"})

@@ -203,7 +203,7 @@ class Drain(unittest.TestCase):
             answer = connection.read_answer()
             if answer.status == 200:
                 self.assertEqual(answer.end, "chunked")
-                self.assertIn("shutting down", answer.events()[-1])
+                self.assertEqual(json.loads(answer.events()[-1])["error"]["code"], "draining")
             else:
                 self.assertEqual((answer.status, answer["retry-after"]), (503, "1"), answer)
                 self.assertEqual(answer.json()["error"]["code"], "draining")
@@ -387,7 +387,7 @@ class Starting(unittest.TestCase):
         for url in ("http://169.254.169.254", "http://user@127.0.0.1:1", "http://127.0.0.1:1/x",
                     "ftp://127.0.0.1", "http://0x7f.1", "127.0.0.1:1"):
             said = self.say("serve", url)
-            self.assertEqual((said.returncode, said.stdout), (1, ""), url)
+            self.assertEqual((said.returncode, said.stdout), (2, ""), url)
             self.assertTrue(said.stderr.startswith("signalbox serve: "), said)
 
     def test_a_port_in_use_is_named(self):

@@ -40,7 +40,9 @@ PATHS = {
     "/v1/accounts": "The ledger: requests by outcome, tokens, engine time and money; in all and "
                     "per tenant, model, pool and endpoint. Each list adds up to all: what no name "
                     "in it stands for is in `(other)` (no tenant, what was removed), and endpoints "
-                    "that left their pool in `(removed from POOL)`.",
+                    "that left their pool in `(removed from POOL)`. A request may try several "
+                    "pools, so `requests` and `outcomes` are told per tenant and model alone; "
+                    "nobody's in particular is idle time, so pools and endpoints alone have it.",
     "/v1/config": "The configuration in force as YAML, defaults included. Secrets are not in it.",
 }
 MAPS = {"tenants", "models", "pools", "endpoints", "outcomes"}   # objects whose keys are names

@@ -118,6 +118,7 @@ TEST_F(AdminApiTest, explains_a_decision_by_the_name_of_its_request) {
   ASSERT_EQ(explained["decisions"].size(), 1u);
   shared_.names.remember("client/id 7", model::RequestId{42});
   EXPECT_EQ(page("/v1/decisions/client%2Fid%207")["request"], "client/id 7");
+  EXPECT_EQ(page("/v1/decisions")["decisions"][0]["request"], "client/id 7");
 }
 
 TEST_F(AdminApiTest, lists_the_latest_decisions) {

@@ -24,6 +24,7 @@ int serve(const ServeOptions& options);
 
 struct ValidateOptions {
   std::string config;
+  bool without_secrets = false;     // keys and certificates need not be there
 };
 int validate(const ValidateOptions& options);
 

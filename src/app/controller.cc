@@ -97,6 +97,7 @@ Controller::~Controller() = default;
 
 void Controller::use(config::Loaded loaded) {
   loaded_ = std::move(loaded);
+  for (const std::string& doubt : spec::doubts(loaded_.config)) log_warn(doubt);
   addresses_.clear();
   rebuild();
   resolve_names();

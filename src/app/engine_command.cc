@@ -54,7 +54,8 @@ int EngineCommand::run() {
   const auto code = emulator::run(options_);
   if (code) return *code;
   std::fprintf(stderr, "signalbox engine: %s\n", code.error().message.c_str());
-  return 1;
+  // A profile that does not exist is as wrong an argument as one that cannot be read.
+  return code.error().code == Code::InvalidArgument ? 2 : 1;
 }
 
 }  // namespace signalbox::app

@@ -103,7 +103,7 @@ Json decision_json(const flow::DecisionRecord& record, const gateway::Published&
                    const gateway::RequestNames& names, Detail detail) {
   Json out;
   out["decision"] = record.number;
-  out["request"] = names.name(record.request);
+  out["request"] = names.known_as(record.request);
   out["attempt"] = record.attempt.value();
   for (const model::Model& m : published.fleet->models) {
     if (m.id == record.model) out["model"] = m.name;

@@ -68,6 +68,8 @@ int main(int argc, char** argv) {
   CLI::App* v = app.add_subcommand("validate", "Check a configuration");
   v->footer("Example: signalbox validate /etc/signalbox");
   v->add_option("config", validate_options.config, "File or directory")->required();
+  v->add_flag("--without-secrets", validate_options.without_secrets,
+              "Keys and certificates are elsewhere: do not look for them");
 
   ReplayOptions replay_options;
   CLI::App* r = app.add_subcommand("replay", "Decide an event log again and compare");

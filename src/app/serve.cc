@@ -86,6 +86,17 @@ Result<net::Address> to_address(const spec::Address& address) {
   return net::Address::parse((v6 ? "[" + host + "]" : host) + ":" + std::to_string(address.port));
 }
 
+Result<void> check_options(const ServeOptions& options) {
+  for (const std::string& url : options.urls) TRY_CHECK(spec::parse_url(url));
+  if (!options.listen.empty()) TRY_CHECK(spec::parse_address(options.listen));
+  if (!options.admin.empty()) TRY_CHECK(spec::parse_address(options.admin));
+  if (options.config.empty() == options.urls.empty()) {
+    return invalid("Name engines (signalbox serve http://127.0.0.1:8000) or a configuration "
+                   "(-c FILE), which has its engines in Pools; one of the two.");
+  }
+  return {};
+}
+
 // Nobody unknown is served beyond this machine unless somebody said so.
 Result<void> check_exposure(const config::Loaded& loaded) {
   const spec::Gateway& gateway = loaded.config.gateway;
@@ -394,16 +405,9 @@ int serve(const ServeOptions& options) {
     std::fprintf(stderr, "signalbox serve: %s\n", error.message.c_str());
     return 1;
   };
-  for (const std::string& url : options.urls) {
-    if (const auto parsed = spec::parse_url(url); !parsed) return fail(parsed.error());
-  }
-  if (!options.config.empty() && !options.urls.empty()) {
-    return fail(invalid("Name engines or a configuration (-c FILE), not both: a configuration has "
-                        "its engines in Pools."));
-  }
-  if (options.config.empty() && options.urls.empty()) {
-    return fail(invalid("Name engines (signalbox serve http://127.0.0.1:8000) or a configuration "
-                        "(-c FILE)."));
+  if (const auto fit = check_options(options); !fit) {
+    fail(fit.error());
+    return 2;
   }
   if (options.log_level == "debug") telemetry::set_log_level(telemetry::Level::Debug);
   if (options.log_level == "warn") telemetry::set_log_level(telemetry::Level::Warn);

@@ -13,7 +13,9 @@
 namespace signalbox::app {
 
 int validate(const ValidateOptions& options) {
-  const auto loaded = config::load(options.config);
+  config::Options how;
+  how.secrets = !options.without_secrets;
+  const auto loaded = config::load(options.config, how);
   if (!loaded) {
     std::fprintf(stderr, "%s\n", loaded.error().message.c_str());
     return 1;
@@ -23,6 +25,9 @@ int validate(const ValidateOptions& options) {
     std::fprintf(stderr, "'%s' declares no Pool, so there is nothing to serve.\n",
                  options.config.c_str());
     return 1;
+  }
+  for (const std::string& doubt : spec::doubts(c)) {
+    std::fprintf(stderr, "note: %s\n", doubt.c_str());
   }
   std::printf("%s is valid: %zu models, %zu pools, %zu tenants, %zu objectives, %zu routes\n",
               options.config.c_str(), c.models.size(), c.pools.size(), c.tenants.size(),

@@ -47,6 +47,10 @@ Result<Config> parse(const std::vector<Document>& documents);
 // pairs, listening without authentication. Part of parse(); for configurations made in code.
 void check(const Config& config, Report& report);
 
+// What is valid and yet hardly meant, a line each: names that the profile catalogue does not know,
+// so that predictions start from a guess.
+std::vector<std::string> doubts(const Config& config);
+
 // Every setting, defaults as well, one document per resource; parse() gives the same Config back.
 std::vector<Document> to_documents(const Config& config);
 std::string to_yaml(const Config& config);

@@ -130,6 +130,26 @@ TEST(Diff, NamesWhatWasAddedRemovedAndChanged) {
   EXPECT_TRUE(diff(after, after).empty());
 }
 
+TEST(Doubts, NameWhatTheCatalogueDoesNotKnow) {
+  Config config;
+  config.models.resize(2);
+  config.models[0].name = "known";
+  config.models[0].profile = "llama-3.1-70b";
+  config.models[1].name = "other";
+  config.models[1].profile = "Llama-3.1-70";
+  config.pools.resize(2);
+  config.pools[0].name = "a";
+  config.pools[0].accelerator = "h100";
+  config.pools[1].name = "b";
+  config.pools[1].accelerator = "H10";
+  const std::vector<std::string> lines = doubts(config);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].find("Model/other.spec.profile: "), 0u) << lines[0];
+  EXPECT_NE(lines[0].find("did you mean `Llama-3.1-70B`?"), std::string::npos) << lines[0];
+  EXPECT_EQ(lines[1].find("Pool/b.spec.accelerator: "), 0u) << lines[1];
+  EXPECT_NE(lines[1].find("write one of `H100-SXM-80GB`"), std::string::npos) << lines[1];
+}
+
 TEST(Reload, KeepsWhatOnlyAStartCanChange) {
   Gateway running, next;
   next.listen = {"0.0.0.0", 80};

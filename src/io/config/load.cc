@@ -192,7 +192,7 @@ class SecretLoader {
 Result<Loaded> finish(const std::vector<spec::Document>& documents, Loaded loaded,
                       spec::Report& report, const Options& options) {
   loaded.config = spec::parse(documents, report);
-  if (report.clean()) SecretLoader(options, report, loaded).run();
+  if (report.clean() && options.secrets) SecretLoader(options, report, loaded).run();
   if (!report.clean()) return report.error();
   return loaded;
 }

@@ -22,6 +22,7 @@ struct Options {
   YamlLimits yaml;
   std::size_t files_max = 1000;          // of a directory
   std::size_t secret_bytes_max = 1 << 20;  // of one key or PEM file
+  bool secrets = true;                   // false: they are not read, and need not be there
   // Value of an environment variable; the process's own when empty.
   std::function<std::optional<std::string>(const std::string&)> environment;
 };

@@ -48,7 +48,8 @@ std::string unknown_model(std::string_view asked, const std::vector<std::string>
   return text + ".";
 }
 
-std::string error_event(model::Api api, std::string_view message) {
+std::string error_event(model::Api api, const OwnAnswer& answer) {
+  const std::string_view message = answer.message;
   if (api == model::Api::Messages) {
     return "event: error\ndata: " + json::anthropic_error(message, "api_error") + "\n\n";
   }
@@ -56,7 +57,11 @@ std::string error_event(model::Api api, std::string_view message) {
     return "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":" +
            json::quote(message) + ",\"param\":null}\n\n";
   }
-  return "data: " + json::openai_error(message, "server_error", {}, "truncated") + "\n\n";
+  return "data: " + json::openai_error(message, "server_error", {}, answer.code) + "\n\n";
+}
+
+bool answers_itself(std::string_view path) {
+  return path == "/health" || path == "/v1/models" || path.starts_with("/v1/models/");
 }
 
 }  // namespace signalbox::gateway

@@ -24,6 +24,9 @@ OwnAnswer own_answer(model::Outcome outcome);
 std::string unknown_model(std::string_view asked, const std::vector<std::string>& names);
 
 // The event that ends a broken stream, in the API's own shape, with its blank line.
-std::string error_event(model::Api api, std::string_view message);
+std::string error_event(model::Api api, const OwnAnswer& answer);
+
+// Paths that we answer ourselves, to GET: the models, and health.
+bool answers_itself(std::string_view path);
 
 }  // namespace signalbox::gateway

@@ -70,7 +70,7 @@ void Exchange::conclude(const model::Conclude& action) {
     // The answer was whole before the core's word overtook its end.
     if (end_sent_) return finish(action.outcome, true);
     if (head_sent_) {
-      end_stream_with_error(own.message);
+      end_stream_with_error(action.outcome);
       return finish(action.outcome, false);
     }
     send_local_error(own.status, own.message, own.code, action.retry_after);
@@ -80,7 +80,7 @@ void Exchange::conclude(const model::Conclude& action) {
     send_held();
   } else if (!end_sent_) {
     // The engine ended its stream with an error: so do we, and never as if it were whole.
-    end_stream_with_error(own_answer(model::Outcome::Truncated).message);
+    end_stream_with_error(model::Outcome::Truncated);
     return finish(action.outcome, false);
   }
   finish(action.outcome, true);

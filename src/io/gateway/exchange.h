@@ -107,7 +107,7 @@ class Exchange {
   // `param` names the key of the body that is at fault.
   void send_local_error(int status, std::string_view message, std::string_view code = {},
                         Duration retry_after = Duration(-1), std::string_view param = {});
-  void end_stream_with_error(std::string_view message);
+  void end_stream_with_error(model::Outcome outcome);
   void finish(model::Outcome outcome, bool keep_alive);
   void comment_due();
 

@@ -143,15 +143,15 @@ void Exchange::send_held() {
   session_.send(pieces);
 }
 
-void Exchange::end_stream_with_error(std::string_view message) {
+void Exchange::end_stream_with_error(model::Outcome outcome) {
   if (relay_.mode() != AnswerRelay::Mode::Stream) return session_.fail();
   if (relay_.stream_failed()) {
     // The engine's own error event went out already; only the end is missing.
     if (!http10_) session_.send(http::kLastChunk);
     return;
   }
-  const std::string event = relay_.between_events() ? error_event(api_, message)
-                                                     : "\n\n" + error_event(api_, message);
+  std::string event = error_event(api_, own_answer(outcome));
+  if (!relay_.between_events()) event.insert(0, "\n\n");
   if (http10_) return session_.send(event);
   const http::ChunkHeader chunk(event.size());
   const std::array pieces{piece(chunk.text()), piece(event), piece(http::kChunkEnd),
@@ -168,7 +168,10 @@ void Exchange::send_local(int status, std::string_view body, Duration retry_afte
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(retry_after).count();
     http::append_field(out_, "retry-after", static_cast<std::uint64_t>(std::max<long>(1, seconds)));
   }
-  if (status == 405) http::append_field(out_, "allow", "POST, OPTIONS");
+  if (status == 405) {
+    const bool reads = answers_itself(record_.path);
+    http::append_field(out_, "allow", reads ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
+  }
   append_answer_fields(out_);
   http::append_field(out_, "content-length", body.size());
   http::append_end_of_head(out_);

@@ -54,7 +54,8 @@ void Exchange::begin(const http::RequestHead& head, std::string_view body, bool 
 
   if (serve_local(head)) return;
   if (!find_api(head.path())) {
-    return send_local_error(404, "Unknown path; see /v1/models and /v1/chat/completions.");
+    return send_local_error(404, "Unknown path; see /v1/models and /v1/chat/completions.",
+                            "unknown_url");
   }
   if (head.method != Method::Post) {
     return send_local_error(405, "This path takes POST.", "method_not_allowed");
@@ -98,20 +99,22 @@ bool Exchange::serve_local(const http::RequestHead& head) {
     finish(model::Outcome::Completed, true);
     return true;
   }
-  if (head.method != Method::Get && head.method != Method::Head) return false;
+  if (!answers_itself(path)) return false;
+  if (head.method != Method::Get && head.method != Method::Head) {
+    send_local_error(405, "This path takes GET.", "method_not_allowed");
+    return true;
+  }
   if (path == "/health") {
     send_local(200, R"({"status":"ok"})", Duration(-1));
     return true;
   }
-  constexpr std::string_view kModels = "/v1/models";
-  if (!path.starts_with(kModels)) return false;
   if (!authenticate(head)) return true;
+  constexpr std::string_view kModels = "/v1/models";
   const model::TenantId tenant = tenant_ != nullptr ? tenant_->id : model::TenantId{};
   if (path == kModels || path == "/v1/models/") {
     send_local(200, models_page(*published_, tenant), Duration(-1));
     return true;
   }
-  if (path[kModels.size()] != '/') return false;
   const auto name = http::percent_decode(path.substr(kModels.size() + 1));
   const auto entry = name ? published_->names.find(*name) : published_->names.end();
   if (entry == published_->names.end() || !allowed(entry->second.tenants, tenant)) {

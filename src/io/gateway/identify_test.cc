@@ -211,7 +211,7 @@ RC_GTEST_PROP(ErrorEventLaw, is_one_event_of_valid_json_whatever_the_message_say
               (const std::string& message)) {
   using model::Api;
   for (const Api api : {Api::ChatCompletions, Api::Completions, Api::Messages, Api::Responses}) {
-    const std::string event = error_event(api, message);
+    const std::string event = error_event(api, {503, "draining", message});
     RC_ASSERT(event.ends_with("\n\n"));
     RC_ASSERT(event.find("\n\n") == event.size() - 2);
     const auto data = event.find("data: ");
@@ -228,7 +228,7 @@ RC_GTEST_PROP(ErrorEventLaw, is_one_event_of_valid_json_whatever_the_message_say
     } else {
       RC_ASSERT(data == 0u);
       RC_ASSERT(body["error"]["message"].is_string());
-      RC_ASSERT(body["error"]["code"] == "truncated");
+      RC_ASSERT(body["error"]["code"] == "draining");
     }
   }
 }

@@ -17,11 +17,23 @@ std::string RequestNames::name(model::RequestId id) const {
 
 void RequestNames::remember(const std::string& name, model::RequestId id) {
   const std::lock_guard lock(mutex_);
-  if (given_.insert_or_assign(name, id).second) order_.push_back(name);
-  if (order_.size() > kRememberedMax) {
-    given_.erase(order_.front());
-    order_.pop_front();
+  given_.insert_or_assign(name, id);
+  name_of_.insert_or_assign(id, name);
+  order_.push_back(id);
+  if (order_.size() <= kRememberedMax) return;
+  const auto oldest = name_of_.find(order_.front());
+  order_.pop_front();
+  const auto found = given_.find(oldest->second);
+  if (found != given_.end() && found->second == oldest->first) given_.erase(found);
+  name_of_.erase(oldest);
+}
+
+std::string RequestNames::known_as(model::RequestId id) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = name_of_.find(id); found != name_of_.end()) return found->second;
   }
+  return name(id);
 }
 
 std::optional<model::RequestId> RequestNames::find(std::string_view name) const {

@@ -27,8 +27,12 @@ class RequestNames {
   // `origin` tells processes apart.
   explicit RequestNames(std::uint32_t origin) : origin_(origin) {}
 
+  // The name that we give.
   std::string name(model::RequestId id) const;
+  // The client gave its request a name of its own.
   void remember(const std::string& name, model::RequestId id);
+  // What the client knows it by: its own name while that is remembered, else ours.
+  std::string known_as(model::RequestId id) const;
   // Nothing for a name that never was or is forgotten.
   std::optional<model::RequestId> find(std::string_view name) const;
 
@@ -36,8 +40,9 @@ class RequestNames {
   static constexpr std::size_t kRememberedMax = 10'000;
   std::uint32_t origin_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, model::RequestId> given_;
-  std::deque<std::string> order_;
+  std::unordered_map<std::string, model::RequestId> given_;   // the latest of that name
+  std::unordered_map<model::RequestId, std::string> name_of_;
+  std::deque<model::RequestId> order_;
 };
 
 struct Shared {

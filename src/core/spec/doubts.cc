@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names in the catalogue's field that it does not know.
+#include "core/perf/catalogue.h"
+#include "core/spec/config.h"
+#include "core/spec/nearest.h"
+
+namespace signalbox::spec {
+namespace {
+
+std::string unknown(const std::string& path, std::string_view what, const std::string& name,
+                    const std::vector<std::string_view>& near) {
+  return path + ": no profile knows the " + std::string(what) + " " + quote(name) +
+         ", so predictions start from a guess" + suggestion(name, near);
+}
+
+}  // namespace
+
+std::vector<std::string> doubts(const Config& config) {
+  std::vector<std::string> out;
+  for (const Model& model : config.models) {
+    if (model.profile.empty() || perf::find_model(model.profile) != nullptr) continue;
+    out.push_back(unknown("Model/" + model.name + ".spec.profile", "model", model.profile,
+                          perf::nearest_models(model.profile)));
+  }
+  for (const Pool& pool : config.pools) {
+    if (pool.accelerator.empty() || perf::find_accelerator(pool.accelerator) != nullptr) continue;
+    out.push_back(unknown("Pool/" + pool.name + ".spec.accelerator", "accelerator",
+                          pool.accelerator, perf::nearest_accelerators(pool.accelerator)));
+  }
+  return out;
+}
+
+}  // namespace signalbox::spec
