@@ -89,7 +89,7 @@ def score(ask, i):
     fresh = max(1.0, ask["prompt"] - i["cached"])
     prefill = i["b"] * fresh + i["c"] * fresh * (i["cached"] + fresh / 2)
     passes = math.ceil((i["queued"] + fresh) / max(1.0, i["chunk"] - i["decoding"]))
-    ttft = (i["reach"] + i["wait"] + prefill + passes * i["step_now"] + i["step_now"] / 2
+    ttft = (i["reach"] + i["wait"] + prefill + passes * i["pass"] + i["pass_wait"]
             + i["kv_wait"])
 
     def step(batch, kv):

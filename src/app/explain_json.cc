@@ -19,7 +19,8 @@ std::string endpoint_label(const gateway::Published& published, model::EndpointI
 Json inputs_json(const routing::Inputs& i) {
   return {{"cached", i.cached},     {"reach", i.reach},         {"wait", i.wait},
           {"queued", i.queued},     {"kv_wait", i.kv_wait},     {"in_flight", i.in_flight},
-          {"decoding", i.decoding}, {"kv", i.kv},               {"step_now", i.step_now},
+          {"decoding", i.decoding}, {"kv", i.kv},               {"pass", i.pass},
+          {"pass_wait", i.pass_wait},
           {"arrivals", i.arrivals}, {"overlap", i.overlap},
           {"usd_per_second", i.usd_per_second},
           {"uncertainty", i.uncertainty}, {"b", i.b},           {"c", i.c},

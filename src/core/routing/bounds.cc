@@ -41,7 +41,7 @@ std::size_t Search::expand(std::uint32_t tree_number, std::uint32_t number, Chil
     p.c = row(kPrefillC);
     p.queued = row(kQueued);
     p.pass_per_token = row(kPassPerToken);
-    p.step_now = row(kStepNow);
+    p.pass = row(kPass);
     p.kv_wait = at_least(row(kKvUsed) + need_, zero) * row(kRelease);
     p.step_next = row(kStepNext);
     p.e = row(kStepE);

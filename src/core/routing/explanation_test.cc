@@ -70,7 +70,8 @@ RC_GTEST_PROP(Explanation, the_stated_change_flips_the_order_of_any_two_places, 
     in.overlap = in.in_flight * 100;
     in.b = static_cast<float>(rng.uniform(1e-5, 1e-3));
     in.d = static_cast<float>(rng.uniform(5e-3, 5e-2));
-    in.step_now = in.d;
+    in.pass = in.d;
+    in.pass_wait = in.d / 2;
     in.e1 = in.e2 = 1e-4f;
   }
   if (ranks_before(score(d.ask, d.candidates[1]), score(d.ask, d.candidates[0]))) {
@@ -93,7 +94,7 @@ Decision two_places() {
     d.candidates[i].endpoint = model::EndpointId(i + 1);
     d.candidates[i].b = 1e-3f;
     d.candidates[i].d = 0.01f;
-    d.candidates[i].step_now = 0.01f;
+    d.candidates[i].pass = 0.01f;
   }
   d.endpoint = model::EndpointId(1);
   return d;

@@ -32,7 +32,8 @@ inline V round_up(V x) {
 // One place, its coefficients folded into what the formula needs.
 template <typename V>
 struct Place {
-  V reach, wait, b, c, queued, pass_per_token, step_now, kv_wait;
+  V reach;      // until its turn could come: network, wake-up, and the pass that runs
+  V wait, b, c, queued, pass_per_token, pass, kv_wait;
   V step_next;  // step with one more request, without that request's tokens
   V e, f;       // what one more request and one more token add to a step
   V in_flight, arrivals, overlap;
@@ -79,7 +80,7 @@ inline Parts<V> predict(const Constants& k, const Place<V>& p, const Share<V>& s
   r.prefill = p.b * s.fresh + p.c * s.area;
   // A thousandth of a pass is forgiven, so that rounding never adds a whole one.
   const V passes = at_least(round_up((p.queued + s.fresh) * p.pass_per_token - 1e-3f), one);
-  r.passes = passes * p.step_now + p.step_now * 0.5f;
+  r.passes = passes * p.pass;
   r.ttft = p.reach + p.wait + r.prefill + r.passes + p.kv_wait;
   r.tpot = p.step_next + p.f * k.context;
   const V longer = p.e + p.f * k.context;  // Δs

@@ -23,7 +23,7 @@ enum Coordinate : int {
   kPrefillC,
   kQueued,        // tokens of queued prefill behind the head
   kPassPerToken,
-  kStepNow,
+  kPass,
   kKvUsed,        // minus the free KV tokens
   kRelease,       // seconds until one more KV token is free, when KV is short
   kFit,           // minus the largest prompt + output that fits

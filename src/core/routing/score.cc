@@ -18,14 +18,14 @@ float step(const Inputs& in, float batch, float kv) {
 
 Place<float> place(const Ask& ask, const Inputs& in) {
   Place<float> p;
-  p.reach = in.reach;
+  p.reach = in.reach + in.pass_wait;
   p.wait = in.wait;
   p.b = in.b;
   p.c = in.c;
   p.queued = in.queued;
   // Decoding requests take one token of the budget each; a sixteenth is always left to prefill.
   p.pass_per_token = 1 / std::max({in.chunk - in.decoding, in.chunk / 16, 1.0f});
-  p.step_now = in.step_now;
+  p.pass = in.pass;
   p.kv_wait = in.kv_wait;
   p.step_next = step(in, in.in_flight + 1, in.kv);
   p.e = in.in_flight + 1 > in.batch_break ? in.e2 : in.e1;
@@ -50,7 +50,7 @@ Terms score(const Ask& ask, const Inputs& in) {
   t.reach = w * in.reach;
   t.wait = w * in.wait;
   t.own_prefill = w * r.prefill;
-  t.passes = w * r.passes;
+  t.passes = w * (r.passes + in.pass_wait);
   t.kv_wait = w * in.kv_wait;
   t.own_decode = r.tpot * ask.output;
   t.imposed_stall = r.stall;

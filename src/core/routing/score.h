@@ -3,7 +3,7 @@
 // function of recorded inputs, so that a stored decision can be taken apart later.
 //
 //   P     = b·u + c·u·(cached + u/2)
-//   T     = reach + W + P + ceil((Q + u)/(chunk − decoding))·D + D/2 + M
+//   T     = reach + W + P + ceil((Q + u)/(chunk − decoding))·D + H + M
 //   score = w·T + L·s' + P·n + w·P·λ·T + Δs·overlap/2 + Shadow·P_ref + money
 //
 // u = uncached prompt tokens, at least 1. All times in seconds, all sizes in tokens, all ≥ 0.
@@ -39,7 +39,9 @@ struct Inputs {
   float in_flight = 0;      // n: ours and others'
   float decoding = 0;       // of these, past their first token
   float kv = 0;             // tokens of all in flight
-  float step_now = 0;       // D: present decode step; while none decodes, 2/3 of a pass's own cost
+  float pass = 0;           // D: what a pass lasts beside its prefill: the decode step in it, or,
+                            // while none decodes, what any pass costs
+  float pass_wait = 0;      // H: until the next pass begins, half a decode step in the mean
   float arrivals = 0;       // λ: requests per second
   float overlap = 0;        // Σ min(remaining output, L) of those in flight
   float usd_per_second = 0;
@@ -61,7 +63,7 @@ struct Terms {
   float reach = 0;
   float wait = 0;
   float own_prefill = 0;
-  float passes = 0;            // decode steps that its prefill passes share, and D/2
+  float passes = 0;            // D for each of its prefill passes, and H
   float kv_wait = 0;
   float own_decode = 0;
   float imposed_stall = 0;     // P·n

@@ -24,7 +24,8 @@ Inputs place() {
   in.d = 10e-3f;
   in.e1 = in.e2 = 1e-3f;
   in.f = 1e-6f;
-  in.step_now = 10e-3f;
+  in.pass = 10e-3f;
+  in.pass_wait = 5e-3f;
   in.chunk = 1000;
   return in;
 }

@@ -73,12 +73,14 @@ double step_now_of(const Seat& s) {
   return s.facts.coefficients.step(decoding_of(s), kv);
 }
 
-// D: what a pass of prefill lasts beside its own work. Without decoders that is `a`, and there is
-// no half of a step to wait for: two thirds of `a` make the formula's one and a half passes `a`.
-double pass_now_of(const Seat& s) {
+// D. Where the fixed cost of a prefill is not known, that of a step stands for it.
+double pass_of(const Seat& s) {
   const double fixed = s.facts.coefficients.a;
-  return decoding_of(s) == 0 && fixed > 0 ? fixed * 2 / 3 : step_now_of(s);
+  return decoding_of(s) == 0 && fixed > 0 ? fixed : step_now_of(s);
 }
+
+// H: who comes while others decode comes, in the mean, in the middle of a step.
+double pass_wait_of(const Seat& s) { return decoding_of(s) > 0 ? step_now_of(s) / 2 : 0; }
 
 float kv_used_coordinate(const Seat& s) {
   const std::int64_t capacity = s.capacity();
@@ -128,7 +130,8 @@ Inputs State::load_inputs(const Seat& s, Instant now, float decay, float need,
   in.in_flight = static_cast<float>(s.in_flight());
   in.decoding = static_cast<float>(decoding_of(s));
   in.kv = static_cast<float>(s.kv());
-  in.step_now = static_cast<float>(pass_now_of(s));
+  in.pass = static_cast<float>(pass_of(s));
+  in.pass_wait = static_cast<float>(pass_wait_of(s));
   in.arrivals = s.arrivals * decay;
   in.overlap = overlap_of(s, output);
   in.usd_per_second = static_cast<float>(s.facts.usd_per_second);
@@ -157,7 +160,7 @@ Point State::point(const Seat& s) const {
   point.at[kPrefillC] = p.c;
   point.at[kQueued] = b.tokens_rest;
   point.at[kPassPerToken] = p.pass_per_token;
-  point.at[kStepNow] = p.step_now;
+  point.at[kPass] = p.pass;
   point.at[kKvUsed] = kv_used_coordinate(s);
   point.at[kRelease] = release_of(s, step_now_of(s)) * kHeadroom;
   point.at[kFit] = -s.fit;

@@ -78,11 +78,13 @@ TEST_F(StateTest, a_first_token_out_of_order_leaves_the_head_alone) {
 TEST_F(StateTest, kv_and_step_follow_the_tokens_in_flight) {
   state_.dispatched(kOne, key(1), {1000, 200, 50}, at(10));
   EXPECT_EQ(inputs(10).kv, 1200);
-  EXPECT_NEAR(inputs(10).step_now, 0.010, 1e-6) << "it does not decode yet";
+  EXPECT_NEAR(inputs(10).pass, 0.010, 1e-6) << "it does not decode yet";
+  EXPECT_EQ(inputs(10).pass_wait, 0);
   state_.first_token(key(1), at(11));
   state_.progress(key(1), 30);
   EXPECT_EQ(inputs(11).kv, 1230);
-  EXPECT_NEAR(inputs(11).step_now, 0.011, 1e-6);
+  EXPECT_NEAR(inputs(11).pass, 0.011, 1e-6);
+  EXPECT_NEAR(inputs(11).pass_wait, 0.0055, 1e-6);
 }
 
 TEST_F(StateTest, without_decoders_a_first_token_costs_the_fixed_part_of_a_pass) {
