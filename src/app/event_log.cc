@@ -59,6 +59,16 @@ std::int64_t unzigzag(std::uint64_t raw) {
   return static_cast<std::int64_t>((raw >> 1) ^ (0 - (raw & 1)));
 }
 
+std::string gap_record(std::uint64_t lost) {
+  std::string payload;
+  put_varint(payload, 0);
+  put_varint(payload, lost);
+  put_fixed(payload, 0);
+  std::string record;
+  put_varint(record, 1 + payload.size());
+  return record + 'G' + payload;
+}
+
 // The deciding rooms' settings travel as the Gateway document that declares them.
 std::string settings_yaml(const flow::Config& config) {
   spec::Config document;
@@ -85,8 +95,8 @@ std::uint64_t digest(const std::vector<model::OwnedAction>& actions) {
 
 Result<std::unique_ptr<EventLog>> EventLog::open(const std::string& path, std::uint64_t seed) {
   telemetry::LogFileConfig config;
-  config.buffer_bytes_max = Bytes{64 << 20};  // a hole would make the log worthless
-  TRY_ASSIGN(auto file, telemetry::LogFile::open(path, config));
+  config.buffer_bytes_max = Bytes{64 << 20};  // what comes after a hole cannot be replayed
+  TRY_ASSIGN(auto file, telemetry::LogFile::open(path, config, &gap_record));
   std::error_code none;
   const auto before = path == "-" ? 0 : std::filesystem::file_size(path, none);
   std::string head;
@@ -197,6 +207,7 @@ class Replayer {
     if (!get_varint(record, delta)) return broken("has no time: the file is damaged.");
     now_ += Duration(unzigzag(delta));
     actions_.clear();
+    if (type == 'G') return gap(record, report);
     if (type == 'S') TRY_CHECK(apply(record, report));
     else if (type == 'E') TRY_CHECK(handle(record, report));
     else return broken("is of a kind that this version does not know: the file is damaged, or a "
@@ -210,6 +221,15 @@ class Replayer {
                                             std::to_string(actions_.size()) + " now)";
     }
     return {};
+  }
+
+  Error gap(std::string_view record, const ReplayReport& report) const {
+    std::uint64_t lost = 0;
+    get_varint(record, lost);
+    return invalid(std::to_string(lost) + " records are missing in '" + *file_ + "' after record " +
+                   std::to_string(records_ - 1) +
+                   " of the run: the disk was full or slower than the traffic. What is before them "
+                   "decides " + (report.identical ? "the same." : "differently."));
   }
 
   Result<void> apply(std::string_view record, ReplayReport& report) {

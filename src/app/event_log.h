@@ -7,6 +7,8 @@
 // bytes digest of the actions.
 //   'S' setup: length-prefixed fleet (core/model/codec.h), then the Gateway document as YAML
 //   'E' event (core/model/codec.h)
+//   'G' gap: varint number of records that are missing here, because the disk was slower than the
+//       traffic, or full. Its time and its digest are 0
 // A file that was begun when the log was rotated has the line `signalbox event log 1, continued
 // after record N of FILE` and repeats the seed. A run that is appended to an older log has a NUL
 // before its line.

@@ -286,6 +286,19 @@ TEST(EventLog, a_log_that_was_cut_inside_a_record_is_refused) {
   }
 }
 
+TEST(EventLog, a_gap_is_named_and_what_is_before_it_was_replayed) {
+  std::string log = recorded(20);
+  const std::vector<std::size_t> ends = record_ends(log);
+  const std::string seven_lost = std::string("\x0bG\0\x07", 4) + std::string(8, '\0');
+  log.insert(ends[9], seven_lost);
+  const auto report = replay_log(log);
+  ASSERT_FALSE(report.has_value());
+  EXPECT_NE(report.error().message.find("7 records are missing in 'event log' after record 10 "),
+            std::string::npos)
+      << report.error().message;
+  EXPECT_TRUE(report.error().message.ends_with("What is before them decides the same."));
+}
+
 TEST(EventLog, what_is_no_log_is_refused) {
   EXPECT_FALSE(replay_log("").has_value());
   EXPECT_FALSE(replay_log("signalbox event log 1\n").has_value());

@@ -57,6 +57,7 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
 int main(int argc, char** argv) {
   // A peer that leaves is told by the write's result; TLS writes have no flag to ask for that.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a log that may not grow any further is told as a failed write
   CLI::App app("Signalbox: an inference control plane");
   app.require_subcommand(1);
   app.set_version_flag("--version", "signalbox 0.1.0");

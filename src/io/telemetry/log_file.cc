@@ -23,12 +23,23 @@ namespace {
 constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
 constexpr mode_t kMode = 0640;
 
-// False: nothing more can be written; errno says why.
+// False: nothing more can be written; errno says why. What went out of `bytes` is taken back where
+// that can be done, so that no half record is left.
 bool write_all(int fd, std::string_view bytes) {
+  const std::size_t all = bytes.size();
   while (!bytes.empty()) {
     ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
+    if (n <= 0) {
+      const int error = errno;
+      const auto partial = static_cast<off_t>(all - bytes.size());
+      struct stat status {};
+      if (partial > 0 && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        [[maybe_unused]] const int result = ::ftruncate(fd, status.st_size - partial);
+      }
+      errno = error;
+      return false;
+    }
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
   return true;
@@ -38,8 +49,9 @@ bool write_all(int fd, std::string_view bytes) {
 
 class LogFile::Writer {
  public:
-  Writer(std::string path, int fd, LogFileConfig config)
-      : path_(std::move(path)), fd_(fd), config_(config), thread_([this] { run(); }) {}
+  Writer(std::string path, int fd, LogFileConfig config, Gap gap)
+      : path_(std::move(path)), fd_(fd), config_(config), gap_(std::move(gap)),
+        thread_([this] { run(); }) {}
 
   ~Writer() {
     {
@@ -51,21 +63,22 @@ class LogFile::Writer {
     if (fd_ > STDERR_FILENO) ::close(fd_);
   }
 
-  bool append(std::string_view record) {
+  void append(std::string_view record) {
     bool half = false;
     {
       std::lock_guard lock(mutex_);
       auto most = static_cast<std::size_t>(config_.buffer_bytes_max.value);
       if (filling_.size() + record.size() > most) {
         ++dropped_;
-        return false;
+        ++unmarked_;
+        return;
       }
       half = filling_.size() < most / 2 && filling_.size() + record.size() >= most / 2;
+      if (unmarked_ > 0) filling_.append(gap_(std::exchange(unmarked_, 0)));
       filling_.append(record);
       ++records_;
     }
     if (half) wake_.notify_one();
-    return true;
   }
 
   void reopen(std::string head) {
@@ -104,6 +117,7 @@ class LogFile::Writer {
       std::uint64_t records = std::exchange(records_, 0);
       writing.clear();
       std::swap(writing, filling_);
+      if (last && unmarked_ > 0) writing += gap_(std::exchange(unmarked_, 0));
       lock.unlock();
       std::string_view rest = writing;
       if (again) {
@@ -120,13 +134,21 @@ class LogFile::Writer {
   }
 
   void write(std::string_view bytes, std::uint64_t records) {
-    if (write_all(fd_, bytes)) {
+    // Apart from what follows: a mark that fails is tried again with the next.
+    if (unwritten_ > 0) {
+      if (const std::string mark = gap_(unwritten_); write_all(fd_, mark)) {
+        written_ += mark.size();
+        unwritten_ = 0;
+      }
+    }
+    if (unwritten_ == 0 && write_all(fd_, bytes)) {
       written_ += bytes.size();
       failing_ = false;
       return;
     }
     int error = errno;
     dropped_ += records;
+    unwritten_ += records;
     if (!std::exchange(failing_, true)) {
       log_error("a log file cannot be written; its records are lost until it can",
                 {{"path", path_}, {"error", std::strerror(error)}});
@@ -149,7 +171,9 @@ class LogFile::Writer {
   const std::string path_;
   int fd_;  // the thread's
   const LogFileConfig config_;
+  const Gap gap_;
   bool failing_ = false;  // the thread's
+  std::uint64_t unwritten_ = 0;  // the thread's: lost by failing writes, and not marked yet
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> written_{0};
 
@@ -158,6 +182,7 @@ class LogFile::Writer {
   std::condition_variable flushed_;
   std::string filling_;             // the rest under mutex_
   std::uint64_t records_ = 0;       // in filling_
+  std::uint64_t unmarked_ = 0;      // lost because filling_ was full, since its last record
   std::uint64_t flush_asked_ = 0;
   std::uint64_t flush_done_ = 0;
   bool reopen_ = false;
@@ -169,19 +194,23 @@ class LogFile::Writer {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Result<std::unique_ptr<LogFile>> LogFile::open(std::string path, LogFileConfig config) {
+Result<std::unique_ptr<LogFile>> LogFile::open(std::string path, LogFileConfig config, Gap gap) {
   int fd = path == "-" ? STDOUT_FILENO : ::open(path.c_str(), kFlags, kMode);
   if (fd < 0) {
     return invalid("The log file " + path + " cannot be opened for appending (" +
                    std::strerror(errno) + "); check that its folder exists and may be written.");
   }
   return std::unique_ptr<LogFile>(
-      new LogFile(std::make_unique<Writer>(std::move(path), fd, config)));
+      new LogFile(std::make_unique<Writer>(std::move(path), fd, config, std::move(gap))));
+}
+
+std::string LogFile::gap_line(std::uint64_t lost) {
+  return "{\"lost_records\":" + std::to_string(lost) + "}\n";
 }
 
 LogFile::LogFile(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
 LogFile::~LogFile() = default;
-bool LogFile::append(std::string_view record) { return writer_->append(record); }
+void LogFile::append(std::string_view record) { writer_->append(record); }
 void LogFile::reopen(std::string head) { writer_->reopen(std::move(head)); }
 void LogFile::flush() { writer_->flush(); }
 std::uint64_t LogFile::dropped() const { return writer_->dropped(); }

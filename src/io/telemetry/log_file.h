@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // An append-only file that is written by a thread of its own: access log, decision log, event log.
 // append() may be called from any thread, copies into a bounded buffer and never waits for the
-// disk; what does not fit is dropped whole and counted.
+// disk; what does not fit, or cannot be written, is dropped whole, counted, and marked where it is
+// missing.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,15 +33,20 @@ void describe(Visitor& v, LogFileConfig& c) {
 
 class LogFile {
  public:
+  // The record that stands where `lost` others are missing.
+  using Gap = std::function<std::string(std::uint64_t lost)>;
+  static std::string gap_line(std::uint64_t lost);  // for logs of JSON lines: {"lost_records":3}
+
   // Opens or creates `path` for appending, mode 0640; `-` is standard output.
-  static Result<std::unique_ptr<LogFile>> open(std::string path, LogFileConfig config = {});
+  static Result<std::unique_ptr<LogFile>> open(std::string path, LogFileConfig config = {},
+                                               Gap gap = &gap_line);
   // Writes what waits, then closes.
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // Takes a whole record (with its line feed, if it is a line), or drops it: false.
-  bool append(std::string_view record);
+  // Takes a whole record (with its line feed, if it is a line), or drops it.
+  void append(std::string_view record);
 
   // The file is opened again by its path (after it was rotated away): what was appended before goes
   // to the old file, what comes after to the new one, behind `head` if that one is empty. When

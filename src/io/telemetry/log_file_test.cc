@@ -4,8 +4,10 @@
 #include "io/telemetry/log_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -47,8 +49,8 @@ TEST_F(LogFileTest, AppendsInOrderBehindWhatIsThere) {
   std::ofstream(path()) << "old\n";
   auto file = LogFile::open(path(), lazy());
   ASSERT_TRUE(file);
-  EXPECT_TRUE((*file)->append("one\n"));
-  EXPECT_TRUE((*file)->append("two\n"));
+  (*file)->append("one\n");
+  (*file)->append("two\n");
   (*file)->flush();
   EXPECT_EQ(content(path()), "old\none\ntwo\n");
   EXPECT_EQ((*file)->bytes_written(), 8u);
@@ -62,14 +64,41 @@ TEST_F(LogFileTest, WritesWhatWaitsWhenItIsClosed) {
   EXPECT_EQ(content(path()), "last\n");
 }
 
-TEST_F(LogFileTest, DropsWholeRecordsThatDoNotFitAndCountsThem) {
+TEST_F(LogFileTest, DropsWholeRecordsThatDoNotFitAndMarksThePlace) {
   auto file = LogFile::open(path(), lazy(100));
   ASSERT_TRUE(file);
-  EXPECT_FALSE((*file)->append(std::string(101, 'x')));
-  EXPECT_TRUE((*file)->append("fits\n"));
+  (*file)->append(std::string(101, 'x'));
+  (*file)->append("fits\n");
+  (*file)->append(std::string(101, 'x'));
+  (*file)->append(std::string(101, 'x'));
   (*file)->flush();
-  EXPECT_EQ((*file)->dropped(), 1u);
-  EXPECT_EQ(content(path()), "fits\n");
+  EXPECT_EQ((*file)->dropped(), 3u);
+  EXPECT_EQ(content(path()), "{\"lost_records\":1}\nfits\n");
+  file->reset();
+  EXPECT_EQ(content(path()), "{\"lost_records\":1}\nfits\n{\"lost_records\":2}\n");
+}
+
+// A disk that fills up and is cleared: the limit on the size of files stands for it.
+TEST_F(LogFileTest, MarksWhereTheDiskWasFullAndLeavesNoHalfRecord) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  auto file = LogFile::open(path(), lazy());
+  ASSERT_TRUE(file);
+  (*file)->append("first\n");
+  (*file)->flush();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 10;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  (*file)->append("second\n");
+  (*file)->append("third\n");
+  (*file)->flush();
+  EXPECT_EQ(content(path()), "first\n");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  (*file)->append("fourth\n");
+  (*file)->flush();
+  EXPECT_EQ((*file)->dropped(), 2u);
+  EXPECT_EQ(content(path()), "first\n{\"lost_records\":2}\nfourth\n");
 }
 
 TEST_F(LogFileTest, OpensAgainAfterRotation) {
@@ -131,7 +160,7 @@ TEST_F(LogFileTest, KeepsLinesOfManyThreadsWhole) {
   std::vector<std::thread> threads;
   for (char c : {'a', 'b', 'c'}) {
     threads.emplace_back([&, c] {
-      for (int i = 0; i < 2'000; ++i) EXPECT_TRUE((*file)->append(std::string(50, c) + "\n"));
+      for (int i = 0; i < 2'000; ++i) (*file)->append(std::string(50, c) + "\n");
     });
   }
   for (auto& thread : threads) thread.join();
