@@ -31,8 +31,9 @@ if(SIGNALBOX_FUZZ)
 endif()
 
 # What runs often, as counted under load by scripts/profile: the compiler lays out and inlines by
-# it. A function that has changed since is compiled as if nothing were known of it; the compiler
-# says so under no warning of its own that could be switched off, so warnings are no errors here.
+# it. A function that has changed since is compiled as if nothing were known of it, or with counts
+# that are made to fit (without -fprofile-correction, counts that do not add up are an error). The
+# compiler says so under no warning that could be switched off by name, so none is an error here.
 set(SIGNALBOX_PROFILE "" CACHE STRING "Profile of the build: empty, use or record")
 if(SIGNALBOX_PROFILE STREQUAL "record")
   set(profile_options -fprofile-generate -fprofile-update=atomic
@@ -49,6 +50,7 @@ elseif(SIGNALBOX_PROFILE STREQUAL "use" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
     file(ARCHIVE_EXTRACT INPUT ${profile_archive} DESTINATION ${profile_folder})
   endif()
   set(profile_options -fprofile-use=${profile_folder} -fprofile-partial-training
+                      -fprofile-correction
                       -Wno-missing-profile -Wno-coverage-mismatch -Wno-error)
 endif()
 if(profile_options)
