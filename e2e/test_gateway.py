@@ -580,6 +580,11 @@ class Labels(Case):
         self.gateway.chat()
         with self.gateway.connect() as c:
             c.request("POST", CHAT, {**chat(), "model": "first-invention"})
+            # An answer may be with its client before it is counted.
+            for series in ("signalbox_requests_total{", "signalbox_requests_refused_total{"):
+                wait_for("both are counted", lambda: any(
+                    name.startswith(series) and value > 0
+                    for name, value in self.gateway.metrics().items()))
             before = len(self.gateway.metrics())
             for i in range(2000):
                 answer = c.request("POST", CHAT, {**chat(), "model": f"invented-{i}"})
