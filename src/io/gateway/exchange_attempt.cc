@@ -171,7 +171,12 @@ void Exchange::open_upstream(bool fresh) {
   if (!upstream_) {
     auto opened = Upstream::open(worker_.loop(), worker_.pool(), endpoint_->id, endpoint_->address,
                                  endpoint_->tls, endpoint_->server_name, published_->http_limits);
-    if (!opened) return end_attempt(AttemptResult::ConnectError);
+    if (!opened) {
+      if (opened.error().source == Source::Us) {
+        worker_.log_shortage(endpoint_->label, opened.error().message);
+      }
+      return end_attempt(AttemptResult::ConnectError);
+    }
     upstream_ = std::move(*opened);
   }
   std::vector<iovec> pieces;

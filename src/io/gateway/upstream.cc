@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "io/gateway/exchange.h"
+#include "io/gateway/published.h"
 #include "io/gateway/upstream_pool.h"
 
 namespace signalbox::gateway {
@@ -32,6 +33,9 @@ Result<std::unique_ptr<Upstream>> Upstream::open(net::Loop& loop, UpstreamPool& 
   TRY_ASSIGN(net::Stream stream, net::Stream::connecting(address, tls, server_name));
   std::unique_ptr<Upstream> upstream(
       new Upstream(loop, pool, endpoint, std::move(stream), limits));
+  upstream->address_ = address;
+  upstream->tls_ = tls;
+  upstream->server_name_ = server_name;
   TRY_CHECK(loop.watch(upstream->stream_.fd(), *upstream));
   return upstream;
 }
@@ -40,6 +44,11 @@ Upstream::Upstream(net::Loop& loop, UpstreamPool& pool, model::EndpointId endpoi
                    net::Stream stream, const http::Limits& limits)
     : loop_(loop), pool_(pool), endpoint_(endpoint), stream_(std::move(stream)), limits_(limits),
       parser_(limits) {}
+
+bool Upstream::reaches(const EndpointAccess& access) const {
+  return access.id == endpoint_ && access.address == address_ && access.tls == tls_ &&
+         access.server_name == server_name_;
+}
 
 Upstream::~Upstream() {
   abandon();

@@ -24,6 +24,7 @@ namespace signalbox::gateway {
 
 class Exchange;
 class UpstreamPool;
+struct EndpointAccess;
 
 // How a connection failed its exchange.
 enum class Broke : std::uint8_t {
@@ -63,6 +64,8 @@ class Upstream final : public net::Watcher {
   // The request has gone out whole.
   bool sent() const { return next_piece_ == pieces_.size(); }
   model::EndpointId endpoint() const { return endpoint_; }
+  // Whether a new connection to `access` would be made as this one was: address, trust, name.
+  bool reaches(const EndpointAccess& access) const;
   Instant idle_since() const { return idle_since_; }
 
   void on_ready(std::uint32_t events) override;
@@ -87,6 +90,9 @@ class Upstream final : public net::Watcher {
   net::Loop& loop_;
   UpstreamPool& pool_;
   model::EndpointId endpoint_;
+  net::Address address_;
+  std::shared_ptr<net::TlsContext> tls_;  // kept, so that no other one has its address
+  std::string server_name_;
   net::Stream stream_;
   http::Limits limits_;
   State state_ = State::Connecting;

@@ -19,12 +19,9 @@ std::unique_ptr<Upstream> UpstreamPool::take(model::EndpointId endpoint) {
 }
 
 void UpstreamPool::give_back(std::unique_ptr<Upstream> upstream) {
+  if (!current(*upstream)) return close(std::move(upstream));
   auto& list = idle_[upstream->endpoint()];
-  if (list.size() >= limits_.idle_max) {
-    upstream->abandon();
-    bury(std::move(upstream));
-    return;
-  }
+  if (list.size() >= limits_.idle_max) return close(std::move(upstream));
   list.push_back(std::move(upstream));
 }
 
@@ -46,23 +43,34 @@ void UpstreamPool::sweep() {
     const auto young = std::find_if(list.begin(), list.end(), [&](const auto& upstream) {
       return loop_.now() - upstream->idle_since() < limits_.age_max;
     });
-    for (auto old = list.begin(); old != young; ++old) {
-      (*old)->abandon();
-      bury(std::move(*old));
-    }
+    for (auto old = list.begin(); old != young; ++old) close(std::move(*old));
     list.erase(list.begin(), young);
     entry = list.empty() ? idle_.erase(entry) : std::next(entry);
   }
 }
 
-void UpstreamPool::forget(model::EndpointId endpoint) {
-  const auto found = idle_.find(endpoint);
-  if (found == idle_.end()) return;
-  for (auto& upstream : found->second) {
-    upstream->abandon();
-    bury(std::move(upstream));
+void UpstreamPool::publish(std::shared_ptr<const Published> published) {
+  published_ = std::move(published);
+  for (auto entry = idle_.begin(); entry != idle_.end();) {
+    auto& list = entry->second;
+    const auto gone = std::stable_partition(list.begin(), list.end(), [&](const auto& upstream) {
+      return current(*upstream);
+    });
+    for (auto at = gone; at != list.end(); ++at) close(std::move(*at));
+    list.erase(gone, list.end());
+    entry = list.empty() ? idle_.erase(entry) : std::next(entry);
   }
-  idle_.erase(found);
+}
+
+bool UpstreamPool::current(const Upstream& upstream) const {
+  if (!published_) return true;
+  const EndpointAccess* access = published_->endpoint(upstream.endpoint());
+  return access != nullptr && upstream.reaches(*access);
+}
+
+void UpstreamPool::close(std::unique_ptr<Upstream> upstream) {
+  upstream->abandon();
+  bury(std::move(upstream));
 }
 
 std::size_t UpstreamPool::idle() const {

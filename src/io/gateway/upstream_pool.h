@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idle engine connections of one worker, by endpoint, newest first. Bounded per endpoint, in age.
+// Keeps: each one was made as the present configuration would make it.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include "base/time.h"
 #include "core/model/ids.h"
+#include "io/gateway/published.h"
 #include "io/gateway/upstream.h"
 
 namespace signalbox::gateway {
@@ -37,12 +39,17 @@ class UpstreamPool {
   void end_turn() { buried_.clear(); }
   // Closes what is too old; about once a second.
   void sweep();
-  // Closes every idle connection of an endpoint that is gone.
-  void forget(model::EndpointId endpoint);
+  // Closes idle connections to endpoints that are gone, or reached in another way now. One that is
+  // in use comes back to no pool.
+  void publish(std::shared_ptr<const Published> published);
   std::size_t idle() const;
 
  private:
+  bool current(const Upstream& upstream) const;
+  void close(std::unique_ptr<Upstream> upstream);
+
   net::Loop& loop_;
+  std::shared_ptr<const Published> published_;  // null before the first
   Limits limits_;
   std::map<model::EndpointId, std::vector<std::unique_ptr<Upstream>>> idle_;
   std::vector<std::unique_ptr<Upstream>> buried_;

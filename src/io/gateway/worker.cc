@@ -3,6 +3,7 @@
 #include "io/gateway/worker.h"
 
 #include <algorithm>
+#include <cstring>
 #include <strings.h>
 
 #include "io/net/clock.h"
@@ -12,6 +13,7 @@ namespace signalbox::gateway {
 namespace {
 
 constexpr Duration kProgressInterval = std::chrono::milliseconds(50);
+constexpr Duration kShortageInterval = std::chrono::seconds(10);
 constexpr Duration kSweepInterval = std::chrono::seconds(1);
 
 std::string_view api_label(model::Api api) {
@@ -55,7 +57,8 @@ Worker::Worker(Shared& shared, std::unique_ptr<net::Loop> loop, net::Fd listener
           *loop_, std::move(listener),
           [this](net::Fd connection, const net::Address& peer) {
             take(std::move(connection), peer);
-          })),
+          },
+          [this](int error) { log_shortage("a client", std::strerror(error)); })),
       tls_(std::move(tls)), pool_(*loop_),
       progress_timer_([this] { digest_progress(); }), sweep_timer_([this] {
         pool_.sweep();
@@ -81,12 +84,8 @@ net::Address Worker::listening() const { return acceptor_->address(); }
 
 void Worker::publish(std::shared_ptr<const Published> published) {
   const auto take = [this](std::shared_ptr<const Published> next) {
-    if (published_) {
-      for (const EndpointAccess& endpoint : published_->endpoints) {
-        if (next->endpoint(endpoint.id) == nullptr) pool_.forget(endpoint.id);
-      }
-    }
     published_ = std::move(next);
+    pool_.publish(published_);
     const spec::Limits& limits = published_->config.gateway.limits;
     pool_.set_limits({static_cast<std::size_t>(limits.upstream_idle),
                       published_->timeouts.upstream_keep_alive_idle});
@@ -282,6 +281,15 @@ void Worker::log_broken(const EndpointAccess& endpoint, std::string_view detail)
   shared_.metrics.attempts.with({endpoint.label}).add();
   telemetry::log_debug("a connection to an engine broke",
                        {{"endpoint", endpoint.label}, {"detail", detail}});
+}
+
+void Worker::log_shortage(std::string_view what, std::string_view why) {
+  if (shortage_told_ && loop_->now() - *shortage_told_ < kShortageInterval) return;
+  shortage_told_ = loop_->now();
+  telemetry::log_error("a connection cannot be opened here, which is no fault of engines: raise "
+                       "the limit of open files (ulimit -n, LimitNOFILE), or lower "
+                       "Gateway.limits.connections",
+                       {{"with", what}, {"why", why}});
 }
 
 }  // namespace signalbox::gateway

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -66,6 +67,9 @@ class Worker {
 
   void account(const AccessRecord& record);
   void log_broken(const EndpointAccess& endpoint, std::string_view detail);
+  // No connection could be opened, to anybody or from anybody: that is ours to mend, not an
+  // engine's. Said once in a while.
+  void log_shortage(std::string_view what, std::string_view why);
 
   // Reads on in a later turn.
   void read_later(Session& session) { read_later_.push_back(&session); }
@@ -101,6 +105,7 @@ class Worker {
   telemetry::AccessFormat access_format_;
   std::unordered_map<std::string, std::unique_ptr<Series>> series_;  // by model, api, outcome
   std::string series_key_;
+  std::optional<Instant> shortage_told_;
   net::Timer progress_timer_;
   net::Timer sweep_timer_;
   bool draining_ = false;

@@ -15,9 +15,9 @@ constexpr Duration kShortage = std::chrono::milliseconds(50);
 
 }  // namespace
 
-Acceptor::Acceptor(Loop& loop, Fd listener, Taken taken)
+Acceptor::Acceptor(Loop& loop, Fd listener, Taken taken, Short ran_short)
     : loop_(loop), listener_(std::move(listener)), taken_(std::move(taken)),
-      again_([this] { take(); }) {}
+      short_(std::move(ran_short)), again_([this] { take(); }) {}
 
 Acceptor::~Acceptor() { loop_.unwatch(listener_.get(), *this); }
 
@@ -34,9 +34,11 @@ void Acceptor::take() {
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-    const bool shortage =
-        errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-    if (shortage) return loop_.arm_after(again_, kShortage);
+    const int error = errno;
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+      if (short_) short_(error);
+      return loop_.arm_after(again_, kShortage);
+    }
     // Else that one connection went wrong before it was taken.
   }
   loop_.arm_after(again_, Duration::zero());

@@ -19,9 +19,11 @@ class Acceptor final : public Watcher {
  public:
   // Gets a non-blocking connection with TCP_NODELAY. Must not destroy the acceptor.
   using Taken = std::function<void(Fd connection, const Address& peer)>;
+  // Told, at each try, that descriptors or memory ran out; by errno.
+  using Short = std::function<void(int error)>;
 
   // `loop` must outlive the acceptor.
-  Acceptor(Loop& loop, Fd listener, Taken taken);
+  Acceptor(Loop& loop, Fd listener, Taken taken, Short ran_short = nullptr);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -37,6 +39,7 @@ class Acceptor final : public Watcher {
   Loop& loop_;
   Fd listener_;
   Taken taken_;
+  Short short_;
   Timer again_;
 };
 

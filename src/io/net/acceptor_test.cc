@@ -34,12 +34,14 @@ class AcceptorTest : public testing::Test {
   std::unique_ptr<Loop> loop_ = *Loop::create();
   std::vector<Fd> taken_;
   std::vector<Stream> clients_;
+  std::vector<int> shortages_;
   std::size_t wanted_ = 0;
   Acceptor acceptor_{*loop_, *listen_on(*Address::parse("127.0.0.1:0")),
                      [this](Fd connection, const Address&) {
                        taken_.push_back(std::move(connection));
                        if (taken_.size() == wanted_) loop_->stop();
-                     }};
+                     },
+                     [this](int error) { shortages_.push_back(error); }};
 };
 
 TEST_F(AcceptorTest, takes_more_than_a_turn_may) {
@@ -65,6 +67,8 @@ TEST_F(AcceptorTest, what_a_shortage_kept_waiting_is_taken_without_a_new_one) {
   const std::size_t in_shortage = taken_.size();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(in_shortage, 0u);
+  ASSERT_FALSE(shortages_.empty());
+  EXPECT_EQ(shortages_.front(), EMFILE);
   run(3, std::chrono::seconds(20));
   EXPECT_EQ(taken_.size(), 3u);
 }

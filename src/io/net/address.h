@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ class Address {
   std::string ip() const;
   bool loopback() const;
   bool any() const;  // the wildcard address
+  friend bool operator==(const Address& a, const Address& b) {
+    return a.length_ == b.length_ && std::memcmp(&a.storage_, &b.storage_, a.length_) == 0;
+  }
 
  private:
   sockaddr_storage storage_{};
