@@ -3,8 +3,10 @@
 #include "io/gateway/admin_server.h"
 
 #include <openssl/crypto.h>
+#include <strings.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "io/gateway/identify.h"
 #include "io/http/body_decoder.h"
@@ -19,7 +21,8 @@ namespace {
 
 using Status = net::IoResult::Status;
 
-constexpr Duration kIdle = std::chrono::seconds(30);
+constexpr Duration kIdle = std::chrono::seconds(30);    // between requests, and inside an answer
+constexpr Duration kRequest = std::chrono::seconds(5);  // from its first byte, or from the accept
 constexpr std::uint64_t kBodyMax = 1 << 20;
 
 AdminAnswer refusal(int status, std::string_view message) {
@@ -46,7 +49,21 @@ class AdminServer::Connection final : public net::Watcher {
 
   void begin() {
     if (!server_.loop_.watch(stream_.fd(), *this)) return close();
-    server_.loop_.arm_after(timer_, kIdle);
+    server_.loop_.arm_after(timer_, kRequest);
+    idle_since_ = server_.loop_.now();
+  }
+
+  bool trusted() const { return trusted_; }
+  bool answering() const { return !out_.empty(); }
+  bool closed() const { return !stream_; }
+  Instant idle_since() const { return idle_since_; }
+
+  void close() {
+    if (!stream_) return;
+    timer_.disarm();
+    server_.loop_.unwatch(stream_.fd(), *this);
+    stream_.close();
+    server_.bury(*this);
   }
 
   void on_ready(std::uint32_t events) override {
@@ -60,6 +77,7 @@ class AdminServer::Connection final : public net::Watcher {
       if (got.status == Status::WouldBlock) return;
       if (got.status != Status::Ok) return close();
       in_.commit(got.bytes);
+      if (std::exchange(between_, false)) server_.loop_.arm_after(timer_, kRequest);
     }
   }
 
@@ -89,7 +107,7 @@ class AdminServer::Connection final : public net::Watcher {
     }
     const bool head_only = head.method == http::Method::Head;
     const bool keep = head.keep_alive;
-    const AdminAnswer answer = server_.answer(head, body);
+    const AdminAnswer answer = server_.answer(head, body, trusted_);
     in_.consume(in_.size() - rest.size());
     parser_.reset();
     send(answer, keep, head_only);
@@ -108,6 +126,7 @@ class AdminServer::Connection final : public net::Watcher {
     http::append_end_of_head(text);
     if (!head_only) text += answer.body;
     out_.append(text);
+    server_.loop_.arm_after(timer_, kIdle);
     flush();
   }
 
@@ -119,15 +138,9 @@ class AdminServer::Connection final : public net::Watcher {
       out_.consume(put.bytes);
     }
     if (!keep_) return close();
+    between_ = true;
     server_.loop_.arm_after(timer_, kIdle);
-  }
-
-  void close() {
-    if (!stream_) return;
-    timer_.disarm();
-    server_.loop_.unwatch(stream_.fd(), *this);
-    stream_.close();
-    server_.bury(*this);
+    idle_since_ = server_.loop_.now();
   }
 
   AdminServer& server_;
@@ -136,6 +149,9 @@ class AdminServer::Connection final : public net::Watcher {
   net::Buffer in_;
   net::Buffer out_;
   bool keep_ = true;
+  bool trusted_ = false;  // once it was answered more than a probe
+  bool between_ = false;  // no byte of the next request has come
+  Instant idle_since_{};
   net::Timer timer_;
 };
 
@@ -160,27 +176,48 @@ AdminServer::~AdminServer() = default;
 net::Address AdminServer::listening() const { return acceptor_.address(); }
 
 void AdminServer::take(net::Fd taken) {
-  if (connections_.size() >= kConnectionsMax) return;
+  if (open_ >= kConnectionsMax) make_room();
+  if (open_ >= kConnectionsMax) return;
   auto stream = net::Stream::accepted(std::move(taken), nullptr);
   if (!stream) return;
   auto connection = std::make_unique<Connection>(*this, std::move(*stream));
   Connection& reference = *connection;
   connections_.emplace(&reference, std::move(connection));
+  ++open_;
   reference.begin();
 }
 
+// Who has waited longest goes: those that have shown no right to be here first, those whose answer
+// is under way not at all.
+void AdminServer::make_room() {
+  Connection* out = nullptr;
+  for (const auto& [connection, owned] : connections_) {
+    if (connection->closed() || connection->answering()) continue;
+    if (out == nullptr || std::pair(connection->trusted(), connection->idle_since()) <
+                              std::pair(out->trusted(), out->idle_since())) {
+      out = connection;
+    }
+  }
+  if (out != nullptr) out->close();
+}
+
 void AdminServer::bury(Connection& connection) {
+  --open_;
   loop_.post([this, gone = &connection] { connections_.erase(gone); });
 }
 
 bool AdminServer::known_host(std::string_view host) const {
   if (host.empty() || numeric(host)) return true;
   const std::string_view name = host.substr(0, host.rfind(':'));
-  return name == "localhost" ||
-         std::find(access_.hosts.begin(), access_.hosts.end(), name) != access_.hosts.end();
+  const auto is_name = [&](std::string_view known) {
+    return known.size() == name.size() &&
+           strncasecmp(known.data(), name.data(), name.size()) == 0;
+  };
+  return is_name("localhost") || std::any_of(access_.hosts.begin(), access_.hosts.end(), is_name);
 }
 
-AdminAnswer AdminServer::answer(const http::RequestHead& head, std::string_view body) const {
+AdminAnswer AdminServer::answer(const http::RequestHead& head, std::string_view body,
+                                bool& trusted) const {
   if (!known_host(head.host())) {
     return refusal(403, "This Host is not known here; list it in Gateway.admin.hosts.");
   }
@@ -196,6 +233,7 @@ AdminAnswer AdminServer::answer(const http::RequestHead& head, std::string_view 
       return refusal(401, "Send the admin token as 'Authorization: Bearer TOKEN'.");
     }
   }
+  trusted = trusted || !probe;
   return handler_({head.method, head.path(), head.query(), body});
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small HTTP server for the admin API and metrics: whole requests in, whole answers out, on its
 // own loop's thread. Checks who asks before what is asked: Host, browser origin, token.
+// Keeps: connections that ask nothing keep nobody out.
 #pragma once
 
 #include <functional>
@@ -52,17 +53,20 @@ class AdminServer {
   class Connection;
   AdminServer(net::Loop& loop, net::Fd listener, AdminAccess access, Handler handler);
   void take(net::Fd connection);
-  AdminAnswer answer(const http::RequestHead& head, std::string_view body) const;
+  // `trusted`: the asker may see more than the probes of liveness.
+  AdminAnswer answer(const http::RequestHead& head, std::string_view body, bool& trusted) const;
+  void make_room();
   bool known_host(std::string_view host) const;
   void bury(Connection& connection);
 
-  static constexpr std::size_t kConnectionsMax = 256;
+  static constexpr std::size_t kConnectionsMax = 256;  // a new one takes the place of an idle one
 
   net::Loop& loop_;
   AdminAccess access_;
   Handler handler_;
   net::Acceptor acceptor_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+  std::size_t open_ = 0;  // the others of connections_ are closed, and gone with the turn
 };
 
 }  // namespace signalbox::gateway

@@ -262,5 +262,42 @@ TEST_F(AdminServerTest, serves_many_connections_and_frees_them) {
   }
 }
 
+TEST_F(AdminServerTest, silent_connections_keep_nobody_out) {
+  start();
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int i = 0; i < 600; ++i) silent.push_back(std::make_unique<Client>(address_));
+  EXPECT_EQ(status(get("/livez")), "200");
+  EXPECT_TRUE(silent.front()->closed());  // it waited longest
+}
+
+TEST_F(AdminServerTest, who_was_answered_stays_while_silent_ones_can_go) {
+  start();
+  Client known(address_);
+  known.send(get("/x"));
+  EXPECT_FALSE(known.answer().empty());
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int i = 0; i < 600; ++i) silent.push_back(std::make_unique<Client>(address_));
+  EXPECT_EQ(status(get("/livez")), "200");
+  known.send(get("/again"));
+  EXPECT_EQ(body_of(known.answer()), "GET /again? ");
+}
+
+TEST_F(AdminServerTest, half_a_head_has_a_short_deadline) {
+  start();
+  Client client(address_);
+  client.send("GET / HTTP/1.1\r\nhost: loc");
+  EXPECT_TRUE(client.closed());  // long before the client's own patience ends
+}
+
+TEST_F(AdminServerTest, host_names_have_no_case) {
+  AdminAccess access;
+  access.hosts = {"Ops.example"};
+  start(access);
+  for (const char* const host : {"LOCALHOST", "LocalHost:9090", "ops.EXAMPLE"}) {
+    EXPECT_EQ(status("GET / HTTP/1.1\r\nhost: " + std::string(host) + "\r\n\r\n"), "200") << host;
+  }
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nhost: evil.example\r\n\r\n"), "403");
+}
+
 }  // namespace
 }  // namespace signalbox::gateway
