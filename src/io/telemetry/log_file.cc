@@ -4,6 +4,7 @@
 #include "io/telemetry/log_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,31 @@ namespace {
 
 constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
 constexpr mode_t kMode = 0640;
+
+// -1, with why in `error`. Never waits: a FIFO that nobody reads is an error.
+int open_file(const std::string& path, LogFile::Use use, std::string& error) {
+  const int fd = ::open(path.c_str(), kFlags | O_NONBLOCK | O_NOCTTY, kMode);
+  if (fd < 0) {
+    error = errno == ENXIO ? "it is a FIFO that nobody reads, or a socket; a log goes to a regular "
+                             "file, and to standard output as -"
+                           : std::strerror(errno);
+    return -1;
+  }
+  struct stat status {};
+  const bool known = ::fstat(fd, &status) == 0;
+  const bool file = known && S_ISREG(status.st_mode);
+  if (!file && !(known && (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)))) {
+    error = "it is neither a file nor a terminal or pipe";
+  } else if (file && use == LogFile::Use::Alone && ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    error = "another process, or another log of this one, writes it; give each its own file";
+  } else {
+    // From here on it is the writing thread that may wait.
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+  }
+  ::close(fd);
+  return -1;
+}
 
 // False: nothing more can be written; errno says why. What went out of `bytes` is taken back where
 // that can be done, so that no half record is left.
@@ -49,8 +75,8 @@ bool write_all(int fd, std::string_view bytes) {
 
 class LogFile::Writer {
  public:
-  Writer(std::string path, int fd, LogFileConfig config, Gap gap)
-      : path_(std::move(path)), fd_(fd), config_(config), gap_(std::move(gap)),
+  Writer(std::string path, int fd, LogFileConfig config, Gap gap, Use use)
+      : path_(std::move(path)), fd_(fd), config_(config), gap_(std::move(gap)), use_(use),
         thread_([this] { run(); }) {}
 
   ~Writer() {
@@ -157,10 +183,14 @@ class LogFile::Writer {
 
   void open_again(std::string_view head) {
     if (path_ == "-") return;
-    int fresh = ::open(path_.c_str(), kFlags, kMode);
+    // Our own lock would be in the way when the file was not renamed after all.
+    if (use_ == Use::Alone) ::flock(fd_, LOCK_UN);
+    std::string error;
+    int fresh = open_file(path_, use_, error);
     if (fresh < 0) {
       log_error("a log file cannot be opened again; the old one stays in use",
-                {{"path", path_}, {"error", std::strerror(errno)}});
+                {{"path", path_}, {"error", error}});
+      if (use_ == Use::Alone) ::flock(fd_, LOCK_EX | LOCK_NB);
       return;
     }
     ::close(std::exchange(fd_, fresh));
@@ -172,6 +202,7 @@ class LogFile::Writer {
   int fd_;  // the thread's
   const LogFileConfig config_;
   const Gap gap_;
+  const Use use_;
   bool failing_ = false;  // the thread's
   std::uint64_t unwritten_ = 0;  // the thread's: lost by failing writes, and not marked yet
   std::atomic<std::uint64_t> dropped_{0};
@@ -194,14 +225,16 @@ class LogFile::Writer {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Result<std::unique_ptr<LogFile>> LogFile::open(std::string path, LogFileConfig config, Gap gap) {
-  int fd = path == "-" ? STDOUT_FILENO : ::open(path.c_str(), kFlags, kMode);
+Result<std::unique_ptr<LogFile>> LogFile::open(std::string path, LogFileConfig config, Gap gap,
+                                               Use use) {
+  std::string error;
+  int fd = path == "-" ? STDOUT_FILENO : open_file(path, use, error);
   if (fd < 0) {
-    return invalid("The log file " + path + " cannot be opened for appending (" +
-                   std::strerror(errno) + "); check that its folder exists and may be written.");
+    return invalid("The log file " + path + " cannot be opened for appending (" + error +
+                   "); check that its folder exists and may be written.");
   }
   return std::unique_ptr<LogFile>(
-      new LogFile(std::make_unique<Writer>(std::move(path), fd, config, std::move(gap))));
+      new LogFile(std::make_unique<Writer>(std::move(path), fd, config, std::move(gap), use)));
 }
 
 std::string LogFile::gap_line(std::uint64_t lost) {

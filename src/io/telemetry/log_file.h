@@ -37,9 +37,13 @@ class LogFile {
   using Gap = std::function<std::string(std::uint64_t lost)>;
   static std::string gap_line(std::uint64_t lost);  // for logs of JSON lines: {"lost_records":3}
 
-  // Opens or creates `path` for appending, mode 0640; `-` is standard output.
+  // Alone: whoever else opens the file for such use, here or in another process, is refused.
+  enum class Use : std::uint8_t { Shared, Alone };
+
+  // Opens or creates `path` for appending, mode 0640; `-` is standard output. Does not wait for a
+  // reader of a FIFO: without one it is an error.
   static Result<std::unique_ptr<LogFile>> open(std::string path, LogFileConfig config = {},
-                                               Gap gap = &gap_line);
+                                               Gap gap = &gap_line, Use use = Use::Shared);
   // Writes what waits, then closes.
   ~LogFile();
   LogFile(const LogFile&) = delete;

@@ -3,8 +3,10 @@
 // rotated file is opened again. Method: real files, flush() instead of waiting.
 #include "io/telemetry/log_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -182,6 +184,30 @@ TEST_F(LogFileTest, CountsRecordsThatTheDiskRefused) {
   (*file)->flush();
   EXPECT_EQ((*file)->dropped(), 2u);
   EXPECT_EQ((*file)->bytes_written(), 0u);
+}
+
+TEST_F(LogFileTest, DoesNotWaitForTheReaderOfAFifo) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  const auto alone = LogFile::open(path("fifo"), lazy());
+  ASSERT_FALSE(alone);
+  EXPECT_NE(alone.error().message.find("FIFO"), std::string::npos) << alone.error().message;
+  const int reader = ::open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  {
+    const auto read = LogFile::open(path("fifo"), lazy());
+    ASSERT_TRUE(read);
+    (*read)->append("line\n");
+  }
+  char buffer[16];
+  EXPECT_EQ(::read(reader, buffer, sizeof buffer), 5);
+  ::close(reader);
+  EXPECT_TRUE(LogFile::open("/dev/null", lazy()));
+}
+
+TEST_F(LogFileTest, IsLockedAgainstOthersWhereThatIsAskedFor) {
+  auto alone = LogFile::open(path(), lazy(), &LogFile::gap_line, LogFile::Use::Alone);
+  ASSERT_TRUE(alone);
+  EXPECT_FALSE(LogFile::open(path(), lazy(), &LogFile::gap_line, LogFile::Use::Alone));
+  EXPECT_TRUE(LogFile::open(path("other"), lazy(), &LogFile::gap_line, LogFile::Use::Alone));
 }
 
 }  // namespace
