@@ -2,6 +2,7 @@
 // Writes and replays the event log.
 #include "app/event_log.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -17,7 +18,7 @@
 namespace signalbox::app {
 namespace {
 
-constexpr std::string_view kMagic = "signalbox event log 1";
+constexpr std::string_view kMagic = "signalbox event log 2";
 constexpr std::string_view kContinued = ", continued after record ";
 constexpr std::string_view kAnyVersion = "signalbox event log ";
 
@@ -59,14 +60,34 @@ std::int64_t unzigzag(std::uint64_t raw) {
   return static_cast<std::int64_t>((raw >> 1) ^ (0 - (raw & 1)));
 }
 
-std::string gap_record(std::uint64_t lost) {
-  std::string payload;
-  put_varint(payload, 0);
-  put_varint(payload, lost);
-  put_fixed(payload, 0);
+// FNV-1a. Every step can be undone, so no change of a single byte goes unseen.
+std::uint64_t checksum(std::string_view bytes) {
+  std::uint64_t hash = 0xCBF29CE484222325ull;
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+  return hash;
+}
+
+// `body`: type, time, payload, digest.
+std::string sealed(const std::string& body) {
   std::string record;
-  put_varint(record, 1 + payload.size());
-  return record + 'G' + payload;
+  put_varint(record, body.size() + 8);
+  record += body;
+  put_fixed(record, checksum(body));
+  return record;
+}
+
+std::string sealed_head(std::string line, std::uint64_t seed) {
+  put_fixed(line, seed);
+  put_fixed(line, checksum(line));
+  return line;
+}
+
+std::string gap_record(std::uint64_t lost) {
+  std::string body = "G";
+  put_varint(body, 0);
+  put_varint(body, lost);
+  put_fixed(body, 0);
+  return sealed(body);
 }
 
 // The deciding rooms' settings travel as the Gateway document that declares them.
@@ -88,22 +109,19 @@ std::string settings_yaml(const flow::Config& config) {
 std::uint64_t digest(const std::vector<model::OwnedAction>& actions) {
   std::string bytes;
   for (const model::OwnedAction& action : actions) model::encode(action, bytes);
-  std::uint64_t hash = 0xCBF29CE484222325ull;
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-  return hash;
+  return checksum(bytes);
 }
 
 Result<std::unique_ptr<EventLog>> EventLog::open(const std::string& path, std::uint64_t seed) {
   telemetry::LogFileConfig config;
   config.buffer_bytes_max = Bytes{64 << 20};  // what comes after a hole cannot be replayed
-  TRY_ASSIGN(auto file, telemetry::LogFile::open(path, config, &gap_record));
+  TRY_ASSIGN(auto file, telemetry::LogFile::open(path, config, &gap_record,
+                                                  telemetry::LogFile::Use::Alone));
   std::error_code none;
   const auto before = path == "-" ? 0 : std::filesystem::file_size(path, none);
   std::string head;
   if (!none && before > 0) head += '\0';  // an earlier run, and how it ended is unknown
-  head += kMagic;
-  head += '\n';
-  put_fixed(head, seed);
+  head += sealed_head(std::string(kMagic) + "\n", seed);
   file->append(head);
   return std::unique_ptr<EventLog>(new EventLog(std::move(file), path, seed));
 }
@@ -112,8 +130,7 @@ void EventLog::reopen() {
   std::string head(kMagic);
   head += kContinued;
   head += std::to_string(records_) + " of " + path_ + "\n";
-  put_fixed(head, seed_);
-  file_->reopen(std::move(head));
+  file_->reopen(sealed_head(std::move(head), seed_));
 }
 
 void EventLog::applied(const flow::Setup& setup, Instant now,
@@ -136,16 +153,13 @@ void EventLog::handled(const model::Event& event, Instant now,
 
 void EventLog::write(char type, std::string_view payload, Instant now,
                      const std::vector<model::OwnedAction>& actions) {
-  std::string time;
-  put_varint(time, zigzag((now - last_).count()));
-  last_ = now;
   record_.clear();
-  put_varint(record_, 1 + time.size() + payload.size() + 8);
   record_ += type;
-  record_ += time;
+  put_varint(record_, zigzag((now - last_).count()));
+  last_ = now;
   record_ += payload;
   put_fixed(record_, digest(actions));
-  file_->append(record_);
+  file_->append(sealed(record_));
   ++records_;
 }
 
@@ -199,7 +213,13 @@ class Replayer {
   }
 
   Result<void> take(std::string_view record, ReplayReport& report) {
-    if (record.size() < 10) return broken("is too short to be one: the file is damaged.");
+    const std::size_t sealed_size = std::max<std::size_t>(record.size(), 8) - 8;
+    if (record.size() < 18 ||
+        checksum(record.substr(0, sealed_size)) != get_fixed(record.substr(sealed_size))) {
+      return broken("is damaged: its checksum does not fit its bytes. What is before it decides " +
+                    std::string(report.identical ? "the same." : "differently."));
+    }
+    record.remove_suffix(8);
     const char type = record.front();
     const std::uint64_t expected = get_fixed(record.substr(record.size() - 8));
     record = record.substr(1, record.size() - 9);
@@ -288,10 +308,11 @@ Result<Head> take_head(std::string_view& bytes, const std::string& file) {
   if (!bytes.starts_with(kAnyVersion) || end == std::string_view::npos) {
     return invalid("'" + file + "' is no event log of Signalbox: its first line is missing.");
   }
+  const std::string_view whole_head = bytes.substr(0, end + 1 + 16);
   std::string_view rest = bytes.substr(0, end);
   if (!rest.starts_with(kMagic)) {
     return invalid("'" + file + "' is '" + std::string(rest) + "'; this version reads '" +
-                   std::string(kMagic) + "'.");
+                   std::string(kMagic) + "'. Replay it with the version that wrote it.");
   }
   Head head;
   rest.remove_prefix(kMagic.size());
@@ -303,9 +324,12 @@ Result<Head> take_head(std::string_view& bytes, const std::string& file) {
     return invalid("'" + file + "' is no event log of Signalbox: its first line is damaged.");
   }
   bytes.remove_prefix(end + 1);
-  if (bytes.size() < 8) return invalid("'" + file + "' is cut: it has no seed.");
+  if (bytes.size() < 16) return invalid("'" + file + "' is cut: it has no seed.");
   head.seed = get_fixed(bytes);
-  bytes.remove_prefix(8);
+  if (checksum(whole_head.substr(0, end + 1 + 8)) != get_fixed(bytes.substr(8))) {
+    return invalid("'" + file + "' is damaged: the checksum of its head does not fit.");
+  }
+  bytes.remove_prefix(16);
   return head;
 }
 

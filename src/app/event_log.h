@@ -2,14 +2,15 @@
 // The event log: seed, configuration and every event in lock order with its time and a digest of
 // the actions that followed. What `replay` reads.
 //
-// A run begins with the line `signalbox event log 1` and the seed in eight bytes. Then records:
-// varint length, one byte type, varint time (ns since the previous record, zigzag), payload, eight
-// bytes digest of the actions.
+// A run begins with the line `signalbox event log 2`, the seed in eight bytes and eight bytes
+// checksum of both. Then records: varint length, one byte type, varint time (ns since the previous
+// record, zigzag), payload, eight bytes digest of the actions, eight bytes checksum of the record
+// from its type on. A wrong checksum is damage; a wrong digest behind a right one is a difference.
 //   'S' setup: length-prefixed fleet (core/model/codec.h), then the Gateway document as YAML
 //   'E' event (core/model/codec.h)
 //   'G' gap: varint number of records that are missing here, because the disk was slower than the
 //       traffic, or full. Its time and its digest are 0
-// A file that was begun when the log was rotated has the line `signalbox event log 1, continued
+// A file that was begun when the log was rotated has the line `signalbox event log 2, continued
 // after record N of FILE` and repeats the seed. A run that is appended to an older log has a NUL
 // before its line.
 #pragma once

@@ -134,10 +134,21 @@ std::string recorded(int requests = 300) {
   return read_file(path);
 }
 
+std::size_t head_size(const std::string& log) { return log.find('\n') + 1 + 16; }
+
+// What the log has in its last eight bytes for the bytes from `from` on.
+void seal(std::string& log, std::size_t from, std::size_t end) {
+  std::uint64_t hash = 0xCBF29CE484222325ull;
+  for (std::size_t i = from; i < end - 8; ++i) {
+    hash = (hash ^ static_cast<unsigned char>(log[i])) * 0x100000001B3ull;
+  }
+  for (std::size_t i = 0; i < 8; ++i) log[end - 8 + i] = static_cast<char>(hash >> (8 * i));
+}
+
 // Where each record ends, by the format in event_log.h.
 std::vector<std::size_t> record_ends(const std::string& log) {
   std::vector<std::size_t> ends;
-  std::size_t at = log.find('\n') + 1 + 8;
+  std::size_t at = head_size(log);
   while (at < log.size()) {
     std::uint64_t size = 0;
     for (int shift = 0;; shift += 7) {
@@ -175,7 +186,7 @@ TEST(EventLog, a_log_that_was_rotated_is_replayed_from_all_its_files) {
   run.finish();
   const std::string older = read_file(first);
   const std::string newer = read_file(path);
-  EXPECT_TRUE(newer.starts_with("signalbox event log 1, continued after record 7 of " + path));
+  EXPECT_TRUE(newer.starts_with("signalbox event log 2, continued after record 7 of " + path));
   const auto report = replay_logs({{"a", older}, {"b", newer}});
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_TRUE(report->identical) << report->difference;
@@ -220,11 +231,16 @@ TEST(EventLog, says_what_of_a_log_cannot_be_read) {
     return report ? std::string() : report.error().message;
   };
   EXPECT_NE(said(log.substr(0, log.size() - 1)).find("'x.log' is cut"), std::string::npos);
-  EXPECT_NE(said("signalbox event log 9\n12345678").find("reads 'signalbox event log 1'"),
-            std::string::npos);
+  for (const char* const other : {"signalbox event log 9\n", "signalbox event log 1\n"}) {
+    EXPECT_NE(said(other + std::string(16, 'x')).find("reads 'signalbox event log 2'"),
+              std::string::npos);
+  }
   const std::size_t setting = log.find("queue_requests_max");
   ASSERT_NE(setting, std::string::npos);
   log[setting] = 'Q';
+  std::size_t first = head_size(log);
+  while (static_cast<unsigned char>(log[first]) >= 128) ++first;
+  seal(log, first + 1, record_ends(log)[0]);
   EXPECT_NE(said(log).find("settings that this version does not accept"), std::string::npos);
   EXPECT_NE(said(log).find("Queue_requests_max"), std::string::npos) << said(log);
 }
@@ -261,7 +277,11 @@ TEST(EventLog, names_the_first_record_whose_actions_differ) {
   const std::vector<std::size_t> ends = record_ends(log);
   for (const std::size_t record : {0ul, 1ul, 57ul, ends.size() - 1}) {
     std::string changed = log;
-    changed[ends[record] - 1] ^= 1;  // of its digest
+    changed[ends[record] - 9] ^= 1;  // of its digest
+    const std::size_t before = record == 0 ? head_size(log) : ends[record - 1];
+    std::size_t from = before;
+    while (static_cast<unsigned char>(log[from]) >= 128) ++from;
+    seal(changed, from + 1, ends[record]);
     const auto report = replay_log(changed);
     ASSERT_TRUE(report.has_value());
     EXPECT_FALSE(report->identical);
@@ -289,7 +309,8 @@ TEST(EventLog, a_log_that_was_cut_inside_a_record_is_refused) {
 TEST(EventLog, a_gap_is_named_and_what_is_before_it_was_replayed) {
   std::string log = recorded(20);
   const std::vector<std::size_t> ends = record_ends(log);
-  const std::string seven_lost = std::string("\x0bG\0\x07", 4) + std::string(8, '\0');
+  std::string seven_lost = std::string("\x13G\0\x07", 4) + std::string(16, '\0');
+  seal(seven_lost, 1, seven_lost.size());
   log.insert(ends[9], seven_lost);
   const auto report = replay_log(log);
   ASSERT_FALSE(report.has_value());
@@ -302,15 +323,46 @@ TEST(EventLog, a_gap_is_named_and_what_is_before_it_was_replayed) {
 TEST(EventLog, what_is_no_log_is_refused) {
   EXPECT_FALSE(replay_log("").has_value());
   EXPECT_FALSE(replay_log("signalbox event log 1\n").has_value());
-  EXPECT_FALSE(replay_log("signalbox event log 2\n12345678").has_value());
+  EXPECT_FALSE(replay_log("signalbox event log 2\n1234567812345678").has_value());
   EXPECT_FALSE(replay_log(std::string(1000, 'x')).has_value());
-  const auto empty = replay_log("signalbox event log 1\n12345678");
+  const std::string head = recorded(5);
+  const auto empty = replay_log(head.substr(0, head_size(head)));
   ASSERT_TRUE(empty.has_value());
   EXPECT_EQ(empty->events, 0u);
   // Events before any configuration.
   const std::string log = recorded(5);
   const std::vector<std::size_t> ends = record_ends(log);
-  EXPECT_FALSE(replay_log(log.substr(0, log.find('\n') + 9) + log.substr(ends[0])).has_value());
+  EXPECT_FALSE(replay_log(log.substr(0, head_size(log)) + log.substr(ends[0])).has_value());
+}
+
+RC_GTEST_PROP(EventLogLaw, a_flipped_bit_never_replays_as_identical, ()) {
+  static const std::string log = recorded(15);
+  std::string changed = log;
+  const auto at = *rc::gen::inRange<std::size_t>(0, log.size());
+  changed[at] = static_cast<char>(changed[at] ^ (1 << *rc::gen::inRange(0, 8)));
+  RC_ASSERT(!replay_log(changed).has_value());
+}
+
+TEST(EventLog, a_flipped_bit_of_a_payload_is_named_as_damage) {
+  std::string log = recorded(20);
+  const std::vector<std::size_t> ends = record_ends(log);
+  log[ends[4] - 20] ^= 4;
+  const auto report = replay_log(log);
+  ASSERT_FALSE(report.has_value());
+  EXPECT_NE(report.error().message.find("Record 5 in 'event log' is damaged"), std::string::npos)
+      << report.error().message;
+}
+
+TEST(EventLog, is_written_by_one_process_at_a_time) {
+  const std::string path = fresh_path("signalbox-locked.log");
+  auto one = EventLog::open(path, kSeed);
+  ASSERT_TRUE(one.has_value());
+  EXPECT_FALSE(EventLog::open(path, kSeed).has_value());
+  (*one)->reopen();  // not renamed: goes on, and keeps the lock
+  (*one)->file().flush();
+  EXPECT_FALSE(EventLog::open(path, kSeed).has_value());
+  one->reset();
+  EXPECT_TRUE(EventLog::open(path, kSeed).has_value());
 }
 
 RC_GTEST_PROP(EventLogLaw, changed_bytes_never_break_the_replay_itself, ()) {
@@ -318,7 +370,7 @@ RC_GTEST_PROP(EventLogLaw, changed_bytes_never_break_the_replay_itself, ()) {
   std::string changed = log;
   const int flips = *rc::gen::inRange(1, 4);
   for (int i = 0; i < flips; ++i) {
-    const auto at = *rc::gen::inRange<std::size_t>(log.find('\n') + 9, log.size());
+    const auto at = *rc::gen::inRange<std::size_t>(head_size(log), log.size());
     changed[at] = static_cast<char>(*rc::gen::inRange(0, 256));
   }
   const auto report = replay_log(changed);
