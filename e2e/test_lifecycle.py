@@ -10,7 +10,7 @@ import time
 import unittest
 
 from client import Connection, call, request_bytes
-from fake_engine import FakeEngine
+from fake_engine import FakeEngine, http
 from processes import BINARY, ROOT, Process, folder, free_port, wait_for
 from world import CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, resource
 
@@ -369,6 +369,99 @@ class Tls(unittest.TestCase):
         self.assertEqual(len(fake.requests), calls)
 
 
+    def reload(self, text):
+        before = self.gateway.process.log().count("reloaded")
+        self.gateway.config_path.write_text(text)
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_for("the reload is told",
+                 lambda: self.gateway.process.log().count("reloaded") > before)
+
+    def test_trust_that_was_withdrawn_is_not_kept_alive(self):
+        cert, key = certificate("trusted")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        fake = FakeEngine(tls=context)
+        self.addCleanup(fake.stop)
+
+        def config(**tls):
+            return configuration([fake.url], pool={"engine": "openai", "tls": tls},
+                                 gateway={"watch_files": False})
+        good = {"ca": str(cert), "server_name": "localhost"}
+        self.gateway = Gateway(config=config(**good), threads=1)
+        for bad in ({"server_name": "localhost"}, {**good, "server_name": "other.example"}):
+            wait_for("it answers", lambda: self.gateway.chat().status == 200)
+            self.reload(config(**bad))
+            calls = len(fake.requests)
+            for _ in range(3):
+                self.assertIn(self.gateway.chat().status, (502, 503), bad)
+            self.assertEqual(len(fake.requests), calls)
+            self.reload(config(**good))
+        wait_for("it answers", lambda: self.gateway.chat().status == 200, 20)
+        self.assertEqual(self.gateway.stop(), 0)
+
+    def test_a_connection_in_use_while_trust_is_withdrawn_is_not_used_again(self):
+        cert, key = certificate("busy")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+
+        def slowly(connection, request):
+            time.sleep(1.0)
+            return http()
+        fake = FakeEngine(slowly, tls=context)
+        self.addCleanup(fake.stop)
+
+        def config(**tls):
+            return configuration([fake.url], pool={"engine": "openai", "tls": tls},
+                                 gateway={"watch_files": False})
+        self.gateway = Gateway(config=config(ca=str(cert), server_name="localhost"), threads=1)
+        with self.gateway.connect() as c:
+            c.send(post(self.gateway, chat()))
+            wait_for("it is with the engine", lambda: len(fake.requests) == 1)
+            self.reload(config(server_name="localhost"))
+            self.assertEqual(c.read_answer().status, 200)
+        self.assertIn(self.gateway.chat().status, (502, 503))
+        self.assertEqual(len(fake.requests), 1)
+        self.assertEqual(self.gateway.stop(), 0)
+
+    def test_files_that_cannot_be_used_refuse_the_whole_configuration(self):
+        self.listen()
+        nonsense = folder() / "nonsense.pem"
+        nonsense.write_text("no certificate\n")
+        _, other_key = certificate("other")
+        cert, key = str(self.cert), str(self.key)
+
+        def config(tls, ca=None):
+            urls = [url.replace("http:", "https:") if ca else url for url in self.fleet.urls]
+            return configuration(urls, pool={"tls": {"ca": ca}} if ca else {}, gateway={
+                "tls": tls, "watch_files": False, "limits": {"messages": 1}})
+        before = self.serial()
+        bad = [("tls.cert", config({"cert": str(nonsense), "key": key})),
+               ("tls.key", config({"cert": cert, "key": str(other_key)})),
+               ("tls.key", config({"cert": cert, "key": str(nonsense)})),
+               ("tls.client_ca", config({"cert": cert, "key": key, "client_ca": str(nonsense)})),
+               ("tls.ca", config({"cert": cert, "key": key}, ca=str(nonsense)))]
+        for setting, text in bad:
+            self.reload(text)
+            told = self.gateway.process.log().splitlines()[-1]
+            self.assertIn("was not reloaded", told)
+            self.assertRegex(told, r"signalbox.yaml:\d+:\d+: \S+\.spec\." + setting)
+            self.assertEqual(self.gateway.chat(chat(
+                [{"role": "user", "content": "a"}] * 2)).status, 200, "the old limit holds")
+            self.assertNotIn("messages: 1\n", self.gateway.admin("/v1/config").text)
+            self.assertEqual(self.serial(), before)
+            said = subprocess.run([BINARY, "validate", str(self.gateway.config_path)],
+                                  capture_output=True, text=True, timeout=30)
+            self.assertEqual(said.returncode, 1, text)
+            self.assertRegex(said.stderr, r"signalbox.yaml:\d+:\d+: ")
+            said = subprocess.run([BINARY, "validate", str(self.gateway.config_path),
+                                   "--without-secrets"], capture_output=True, timeout=30)
+            self.assertEqual(said.returncode, 0)
+        self.reload(config({"cert": cert, "key": key}))
+        self.assertEqual(self.gateway.chat(chat(
+            [{"role": "user", "content": "a"}] * 2)).status, 400, "the new one does")
+        self.assertEqual(self.gateway.stop(), 0)
+
+
 class Starting(unittest.TestCase):
     """What is said when it cannot start, and what is found when it can."""
 
@@ -430,6 +523,90 @@ class Starting(unittest.TestCase):
             said = self.say(command, "--help")
             self.assertEqual(said.returncode, 0, command)
             self.assertIn("Example: signalbox " + command, said.stdout)
+
+    def test_a_name_without_address_is_told_once_it_was_looked_up(self):
+        gateway = Gateway(["http://nowhere.invalid:1"], wait=False)
+        gateway.process.find(r"nowhere.invalid:1 cannot be resolved", 30)
+        self.assertEqual(gateway.stop(), 0)
+        gateway = Gateway(config=configuration(["http://localhost:1"]), wait=False)
+        wait_for("it is looked up", lambda: gateway.endpoints())
+        self.assertNotIn("has no address", gateway.process.log())
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_options_out_of_range_are_refused(self):
+        for option, value in (("--seed", "-1"), ("--seed", "1e3"), ("--threads", "257"),
+                              ("--threads", "-1")):
+            said = self.say("serve", "http://127.0.0.1:1", f"{option}={value}")
+            self.assertEqual(said.returncode, 2, (option, value))
+            self.assertIn(option, said.stderr)
+
+    def test_a_fifo_is_waited_for_by_nobody(self):
+        place = folder() / "fifos"
+        place.mkdir()
+        os.mkfifo(place / "a.yaml")
+        said = self.say("validate", place)
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("no regular file", said.stderr)
+        said = self.say("serve", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin",
+                        "127.0.0.1:0", "--access-log", place / "a.yaml")
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("FIFO", said.stderr)
+
+    def test_each_log_has_a_file_of_its_own(self):
+        path = folder() / "both.log"
+        (folder() / "link.log").symlink_to(path)
+        for other in (path, folder() / "." / "both.log", folder() / "link.log"):
+            said = self.say("serve", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin",
+                            "127.0.0.1:0", "--access-log", path, "--event-log", other)
+            self.assertEqual(said.returncode, 1, other)
+            self.assertIn("same file", said.stderr)
+        gateway = Gateway(["http://127.0.0.1:1"], wait=False)
+        said = self.say("serve", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin",
+                        "127.0.0.1:0", "--event-log", gateway.event_log)
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("another process", said.stderr)
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_engines_write_no_control_characters_to_terminals(self):
+        models = [{"id": "evil\x1b]0;pwned\x07\x1b[31m"}]
+        models += [{"id": f"adapter-{i}"} for i in range(5000)]
+
+        def reply(connection):
+            while data := connection.recv(65536):
+                known = data.split(b" ")[1] == b"/v1/models"
+                connection.sendall(http(json.dumps({"data": models}).encode()) if known
+                                   else http(b"{}", "404 Not Found"))
+        fake = FakeEngine()
+        fake._requests_of = reply
+        self.addCleanup(fake.stop)
+        gateway = Gateway([fake.url])
+        for command in (["get", "pools"], ["get", "models"], ["top", "--once"]):
+            said = gateway.run(*command)
+            self.assertEqual(said.returncode, 0, said)
+            self.assertNotIn("\x1b", said.stdout, command)
+            self.assertIn("evil\\x1b", said.stdout, command)
+        self.assertNotIn("\x1b", gateway.process.log())
+        self.assertIn(" more", gateway.process.log())
+        self.assertLess(max(map(len, gateway.process.log().splitlines())), 2000)
+        said = gateway.run("explain", "a b/../\r\nx: y")
+        self.assertIn("No decision", said.stderr)
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_a_shortage_of_open_files_is_told(self):
+        fleet = Fleet(1, speed=20)
+        self.addCleanup(fleet.stop)
+        config = folder() / "short.yaml"
+        config.write_text(configuration(fleet.urls, gateway={"limits": {"connections": 1000}}))
+        process = Process("short", ["bash", "-c", f"ulimit -n 64; exec {BINARY} serve -c {config} "
+                                    "--listen 127.0.0.1:0 --admin 127.0.0.1:0"])
+        address, _ = process.find(r"listening clients=(\S+) admin=(\S+)")[0]
+        self.assertIn("limit of open files", process.log())
+        clients = [Connection(address) for _ in range(80)]
+        process.find("Too many open files")
+        self.assertIn("ulimit -n", process.log())
+        for client in clients:
+            client.close()
+        self.assertEqual(process.stop(), 0)
 
     def test_engines_that_come_late_are_found(self):
         port = free_port()

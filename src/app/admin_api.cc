@@ -18,17 +18,28 @@ namespace {
 using gateway::AdminAnswer;
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kLimitMax = 1000;
+
 AdminAnswer not_found(std::string_view message) {
   return {404, "application/json", json::openai_error(message, "not_found")};
 }
 
-std::size_t limit_of(std::string_view query, std::size_t otherwise) {
+// Nothing when `limit` is there and is no number.
+std::optional<std::size_t> limit_of(std::string_view query, std::size_t otherwise) {
   constexpr std::string_view kLimit = "limit=";
-  const std::size_t at = query.find(kLimit);
-  if (at == std::string_view::npos) return otherwise;
-  std::size_t value = otherwise;
-  std::from_chars(query.data() + at + kLimit.size(), query.data() + query.size(), value);
-  return std::min<std::size_t>(value, 1000);
+  for (std::string_view rest = query; !rest.empty();) {
+    std::string_view pair = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+    if (!pair.starts_with(kLimit)) continue;
+    pair.remove_prefix(kLimit.size());
+    if (pair.empty() || pair.find_first_not_of("0123456789") != std::string_view::npos) {
+      return std::nullopt;
+    }
+    std::size_t value = kLimitMax;
+    std::from_chars(pair.data(), pair.data() + pair.size(), value);  // too large: as it was
+    return std::min(value, kLimitMax);
+  }
+  return otherwise;
 }
 
 std::string_view label(recovery::Standing standing) {
@@ -94,7 +105,12 @@ AdminAnswer AdminApi::handle(const gateway::AdminRequest& request) const {
     return {200, "application/yaml", spec::to_yaml(controller_.loaded().config)};
   }
   if (path == "/v1/decisions") {
-    return {200, "application/json", decisions(limit_of(request.query, 50))};
+    const auto limit = limit_of(request.query, 50);
+    if (!limit) {
+      return {400, "application/json",
+              json::openai_error("'limit' is a number of decisions, such as limit=20.", "limit")};
+    }
+    return {200, "application/json", decisions(*limit)};
   }
   constexpr std::string_view kDecision = "/v1/decisions/";
   if (path.starts_with(kDecision)) return decision(path.substr(kDecision.size()));

@@ -126,8 +126,15 @@ TEST_F(AdminApiTest, lists_the_latest_decisions) {
   EXPECT_EQ(page("/v1/decisions")["decisions"].size(), 5u);
   EXPECT_EQ(page("/v1/decisions", "limit=2")["decisions"].size(), 2u);
   EXPECT_EQ(page("/v1/decisions", "limit=0")["decisions"].size(), 0u);
-  EXPECT_EQ(page("/v1/decisions", "limit=x")["decisions"].size(), 5u);
+  EXPECT_EQ(page("/v1/decisions", "a=b&limit=3")["decisions"].size(), 3u);
+  EXPECT_EQ(page("/v1/decisions", "nolimit=3")["decisions"].size(), 5u);
   EXPECT_EQ(page("/v1/decisions", "limit=99999999999999999999")["decisions"].size(), 5u);
+}
+
+TEST_F(AdminApiTest, says_so_when_a_limit_is_no_number) {
+  for (const char* const query : {"limit=abc", "limit=-1", "limit=", "a=b&limit=1x"}) {
+    EXPECT_EQ(get("/v1/decisions", query).status, 400) << query;
+  }
 }
 
 TEST_F(AdminApiTest, refuses_names_that_it_does_not_know_and_breaks_on_none) {

@@ -70,6 +70,22 @@ Result<std::string> read_answer(const std::string& bytes) {
 
 }  // namespace
 
+std::string percent_encoded(std::string_view text) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                       (c >= 'a' && c <= 'z') || c == '-' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return out;
+}
+
 Result<std::string> admin_get(const std::string& address, const std::string& path,
                               const std::string& token) {
   constexpr std::string_view kHere = "localhost:";

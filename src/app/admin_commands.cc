@@ -26,14 +26,14 @@ Result<Json> ask(const AdminOptions& options, const std::string& path) {
 }
 
 int fail(const Error& error) {
-  std::fprintf(stderr, "signalbox: %s\n", error.message.c_str());
+  std::fprintf(stderr, "signalbox: %s\n", printable(error.message).c_str());
   return 1;
 }
 
 std::string text_of(const Json& object, const char* key) {
   if (!object.contains(key)) return "";
   const Json& value = object[key];
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return printable(value.get<std::string>());
   if (value.is_number_float()) return fixed(value.get<double>(), 3);
   return value.dump();
 }
@@ -156,7 +156,7 @@ volatile std::sig_atomic_t stop_asked = 0;
 }  // namespace
 
 int explain(const AdminOptions& options, const std::string& request) {
-  const auto answer = ask(options, "/v1/decisions/" + request);
+  const auto answer = ask(options, "/v1/decisions/" + percent_encoded(request));
   if (!answer) return fail(answer.error());
   if (options.output == "json") {
     std::printf("%s\n", answer->dump(2).c_str());

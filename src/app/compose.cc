@@ -83,7 +83,9 @@ void compose(spec::Config& config, const std::vector<spec::Url>& addresses,
         made.engine = discovery.kind;
         config.pools.push_back(std::move(made));
       }
-      config.pools[pool->second].endpoints.push_back(url);
+      auto& endpoints = config.pools[pool->second].endpoints;
+      // An engine may list a model twice.
+      if (endpoints.empty() || endpoints.back() != url) endpoints.push_back(url);
     }
   }
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };

@@ -175,5 +175,20 @@ TEST(Table, fixed_rounds_to_its_decimals) {
   EXPECT_EQ(fixed(-1, 1), "-1.0");
 }
 
+TEST(Compose, an_engine_that_lists_a_model_twice_is_one_endpoint) {
+  spec::Config config;
+  compose(config, {url("127.0.0.1", 1)},
+          {{"127.0.0.1:1", serving(EngineKind::Vllm, {"m", "n", "m"})}});
+  ASSERT_EQ(config.pools.size(), 2u);
+  EXPECT_EQ(config.pools[0].endpoints.size(), 1u);
+  EXPECT_EQ(config.pools[1].endpoints.size(), 1u);
+}
+
+TEST(Table, shows_control_characters_and_sends_none) {
+  EXPECT_EQ(printable("evil\x1b]0;pwned\x07\x7f"), "evil\\x1b]0;pwned\\x07\\x7f");
+  EXPECT_EQ(printable("a\nb\xc2\x9b" "1m"), "a\\x0ab\\x9b1m");
+  EXPECT_EQ(printable("gr\xc3\xbc\xc3\x9f \xc2\xb5"), "gr\xc3\xbc\xc3\x9f \xc2\xb5");
+}
+
 }  // namespace
 }  // namespace signalbox::app

@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "app/compose.h"
+#include "app/table.h"
+#include "base/check.h"
 #include "core/flow/flow.h"
 #include "io/telemetry/log.h"
 
 namespace signalbox::app {
 namespace {
 
-using telemetry::log_error;
 using telemetry::log_info;
 using telemetry::log_warn;
 
@@ -32,6 +33,22 @@ std::string hex_salt(std::uint64_t domain) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(domain >> shift) & 15];
+  return text;
+}
+
+const std::string& server_name(const spec::Pool& pool, const spec::Url& url) {
+  return pool.tls.server_name.empty() ? url.host : pool.tls.server_name;
+}
+
+// The first of them, for a line of the log.
+std::string some_of(const std::vector<engine::ModelInfo>& models) {
+  constexpr std::size_t kShown = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(models.size(), kShown); ++i) {
+    if (i > 0) text += ", ";
+    text += models[i].id;
+  }
+  if (models.size() > kShown) text += " and " + std::to_string(models.size() - kShown) + " more";
   return text;
 }
 
@@ -95,33 +112,37 @@ Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publishe
 
 Controller::~Controller() = default;
 
-void Controller::use(config::Loaded loaded) {
+void Controller::use(config::Loaded loaded, TlsContexts tls) {
   loaded_ = std::move(loaded);
+  tls_ = std::move(tls);
   for (const std::string& doubt : spec::doubts(loaded_.config)) log_warn(doubt);
   addresses_.clear();
+  looked_up_ = false;
   rebuild();
   resolve_names();
 }
 
-void Controller::use_addresses(config::Loaded base, std::vector<spec::Url> urls) {
+void Controller::use_addresses(config::Loaded base, TlsContexts tls,
+                               std::vector<spec::Url> urls) {
   loaded_ = std::move(base);
+  tls_ = std::move(tls);
   addresses_ = std::move(urls);
+  looked_up_ = false;
   rebuild();
   resolve_names();
 }
 
-void Controller::reload(config::Loaded next) {
+void Controller::reload(config::Loaded next, TlsContexts tls) {
   const std::vector<std::string> changes = config::diff(loaded_, next);
   log_info("configuration reloaded", {{"changes", changes.size()}});
   for (const std::string& change : changes) log_info(change);
-  tls_.clear();
-  use(std::move(next));
+  use(std::move(next), std::move(tls));
 }
 
 void Controller::rebuild() {
   if (!addresses_.empty()) compose(loaded_.config, addresses_, found_);
   compiled_ = spec::compile(loaded_.config, directory_, resolved_);
-  for (const std::string& note : compiled_.notes) log_warn(note);
+  tell_notes();
   publish();
   watch();
 }
@@ -132,26 +153,47 @@ void Controller::resolve_names() {
     if (!net::Address::parse(spec::host_port(url))) names.push_back(spec::host_port(url));
   }
   loop_.arm_after(resolve_timer_, loaded_.config.gateway.observe.resolve_interval);
-  if (!names.empty()) resolver_.start(std::move(names));
+  if (!names.empty()) {
+    look_again_ = !resolver_.start(std::move(names));
+    return;
+  }
+  looked_up_ = true;
+  tell_notes();
+}
+
+// Once each, and again when it was gone between. What no look-up has been done for is no news.
+void Controller::tell_notes() {
+  if (!looked_up_) return;
+  std::set<std::string> notes(compiled_.notes.begin(), compiled_.notes.end());
+  for (const spec::Url& url : addresses_) {
+    const std::string name = spec::host_port(url);
+    if (net::Address::parse(name) || resolved_.contains(name)) continue;
+    const double again = to_seconds(loaded_.config.gateway.observe.resolve_interval);
+    notes.insert("The name " + name + " cannot be resolved; it is tried again every " +
+                 fixed(again, 0) + " s. Check the spelling and the DNS.");
+  }
+  for (const std::string& note : notes) {
+    if (!told_.contains(note)) log_warn(note);
+  }
+  told_ = std::move(notes);
 }
 
 void Controller::on_resolved(spec::Resolved resolved) {
   // A name that cannot be resolved just now keeps its last addresses.
   for (auto& [name, addresses] : resolved_) resolved.try_emplace(name, addresses);
-  if (resolved == resolved_) return;
+  const bool news = resolved != resolved_;
   resolved_ = std::move(resolved);
-  rebuild();
+  looked_up_ = !look_again_;
+  if (news) rebuild();
+  else tell_notes();
+  if (look_again_) resolve_names();
 }
 
 void Controller::on_found(const observe::Found& found) {
   const auto known = found_.find(found.name);
   if (known != found_.end() && known->second == found.discovery) return;
   const engine::Discovery& d = found.discovery;
-  std::string models;
-  for (const engine::ModelInfo& info : d.facts.models) {
-    if (!models.empty()) models += ", ";
-    models += info.id;
-  }
+  const std::string models = some_of(d.facts.models);
   log_info("engine found", {{"engine", found.name}, {"kind", name(d.kind)}, {"models", models},
                             {"slots", d.facts.slots}, {"ready", d.ready}});
   if (!d.note.empty()) log_warn(d.note, {{"engine", found.name}});
@@ -160,20 +202,10 @@ void Controller::on_found(const observe::Found& found) {
   if (!rebuild_timer_.armed()) loop_.arm_after(rebuild_timer_, std::chrono::milliseconds(20));
 }
 
-std::shared_ptr<net::TlsContext> Controller::tls_for(const spec::Pool& pool) {
-  const std::string ca =
-      pool.tls.ca.empty() ? "" : config::resolve_path(loaded_.folder, pool.tls.ca);
-  auto& context = tls_[ca];
-  if (!context) {
-    auto made = net::TlsContext::client(ca);
-    if (!made) {
-      log_error("TLS towards a pool cannot be set up", {{"pool", pool.name},
-                                                        {"why", made.error().message}});
-      return nullptr;
-    }
-    context = std::move(*made);
-  }
-  return context;
+std::shared_ptr<net::TlsContext> Controller::tls_for(const spec::Pool& pool) const {
+  const auto made = tls_.engines.find(pool.tls.ca);
+  CHECK(made != tls_.engines.end());  // plain text would give the engine's key away
+  return made->second;
 }
 
 gateway::EndpointAccess Controller::access(const model::Endpoint& endpoint,
@@ -194,7 +226,7 @@ gateway::EndpointAccess Controller::access(const model::Endpoint& endpoint,
   access.host_field = name;
   if (origin.url.tls) {
     access.tls = tls_for(pool);
-    access.server_name = pool.tls.server_name.empty() ? origin.url.host : pool.tls.server_name;
+    access.server_name = server_name(pool, origin.url);
   }
   const spec::Model& model = *spec::find(loaded_.config.models, pool.model.name);
   access.served_model = pool.served_model.empty() ? model.public_or_name() : pool.served_model;
@@ -303,7 +335,7 @@ void Controller::watch() {
     }
     if (origin.url.tls) {
       target->tls = tls_for(pool);
-      target->server_name = origin.url.host;
+      target->server_name = server_name(pool, origin.url);
     }
     const auto key = loaded_.secrets.upstream.find(pool.name);
     if (key != loaded_.secrets.upstream.end()) target->key = key->second.reveal();

@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "app/resolver.h"
+#include "app/tls_contexts.h"
 #include "core/flow/config.h"
 #include "core/spec/compile.h"
 #include "core/spec/directory.h"
@@ -33,13 +35,13 @@ class Controller {
   Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher, std::uint64_t seed);
   ~Controller();
 
-  // Serves what the configuration declares.
-  void use(config::Loaded loaded);
+  // Serves what the configuration declares. `tls` was made for it.
+  void use(config::Loaded loaded, TlsContexts tls = {});
   // Serves whatever is found at these addresses: pools and models are made of what engines say.
-  void use_addresses(config::Loaded base, std::vector<spec::Url> urls);
+  void use_addresses(config::Loaded base, TlsContexts tls, std::vector<spec::Url> urls);
 
   // Serves `next` instead of the present configuration and logs what differs.
-  void reload(config::Loaded next);
+  void reload(config::Loaded next, TlsContexts tls = {});
 
   const config::Loaded& loaded() const { return loaded_; }
   std::shared_ptr<const gateway::Published> published() const { return published_; }
@@ -62,7 +64,8 @@ class Controller {
   void add_names(gateway::Published& published) const;
   void add_tenants(gateway::Published& published) const;
   void on_found(const observe::Found& found);
-  std::shared_ptr<net::TlsContext> tls_for(const spec::Pool& pool);
+  std::shared_ptr<net::TlsContext> tls_for(const spec::Pool& pool) const;
+  void tell_notes();
 
   net::Loop& loop_;
   host::CoreHost& host_;
@@ -74,9 +77,12 @@ class Controller {
   spec::Resolved resolved_;
   spec::Compiled compiled_;
   std::map<std::string, engine::Discovery> found_;  // by `host:port`
-  std::map<std::string, std::shared_ptr<net::TlsContext>> tls_;
+  TlsContexts tls_;
   std::shared_ptr<const gateway::Published> published_;
   std::vector<model::Event> batch_;
+  std::set<std::string> told_;  // notes in force that the log has
+  bool looked_up_ = true;       // false: what has no address yet may have one in a moment
+  bool look_again_ = false;     // there are other names than those being looked up
   Resolver resolver_;
   net::Timer resolve_timer_;
   net::Timer rebuild_timer_;

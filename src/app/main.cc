@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/engine_command.h"
+#include "app/natural.h"
 
 namespace {
 
@@ -20,10 +21,11 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   c->add_option("--listen", o.listen, "Address for clients, such as 127.0.0.1:8080");
   c->add_option("--admin", o.admin, "Address of the admin API, such as 127.0.0.1:9090");
   c->add_option("--threads", o.threads, "I/O threads; 0: as configured, else one per core")
-      ->check(CLI::Range(0, 1024));
+      ->check(CLI::Range(0, 256));
   c->add_option("--access-log", o.access_log, "File for a JSON line per request; -: stdout");
   c->add_option("--event-log", o.event_log, "File for the binary event log (see replay)");
-  c->add_option("--seed", o.seed, "Seed of the core's draws; 0: drawn");
+  c->add_option("--seed", o.seed, "Seed of the core's draws; 0: drawn")
+      ->check(natural());
   c->add_flag("--insecure", o.insecure, "Listen beyond this machine without authentication");
   c->add_option("--log-level", o.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));

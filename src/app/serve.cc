@@ -16,6 +16,8 @@
 #include "app/decision_log.h"
 #include "app/event_log.h"
 #include "app/file_watch.h"
+#include "app/log_paths.h"
+#include "app/tls_contexts.h"
 #include "core/flow/flow.h"
 #include "io/gateway/admin_server.h"
 #include "io/gateway/worker.h"
@@ -121,10 +123,15 @@ gateway::AdminAccess admin_access(const config::Loaded& loaded) {
   return access;
 }
 
-Result<config::Loaded> load_or_default(const ServeOptions& options) {
-  config::Loaded loaded;
-  if (!options.config.empty()) {
-    TRY_ASSIGN(loaded, config::load(options.config));
+Result<LoadedWithTls> load_or_default(const ServeOptions& options) {
+  LoadedWithTls whole;
+  config::Loaded& loaded = whole.loaded;
+  if (options.config.empty()) {
+    std::vector<spec::Url> urls;
+    for (const std::string& text : options.urls) urls.push_back(*spec::parse_url(text));
+    TRY_ASSIGN(whole.tls, tls_towards(urls));
+  } else {
+    TRY_ASSIGN(whole, load_with_tls(options.config));
     // An editor that is not done yet leaves an empty file: that is no wish to serve nothing.
     if (loaded.config.pools.empty()) {
       return invalid("'" + options.config + "' declares no Pool, so there is nothing to serve.");
@@ -142,23 +149,15 @@ Result<config::Loaded> load_or_default(const ServeOptions& options) {
   if (!options.event_log.empty()) gateway.logs.events = options.event_log;
   if (options.insecure) gateway.insecure = true;
   TRY_CHECK(check_exposure(loaded));
-  return loaded;
-}
-
-// Null: clients come without TLS.
-Result<std::shared_ptr<net::TlsContext>> server_tls(const config::Loaded& loaded) {
-  const spec::Tls& tls = loaded.config.gateway.tls;
-  if (tls.cert.empty()) return std::shared_ptr<net::TlsContext>();
-  const auto path = [&](const std::string& p) {
-    return p.empty() ? p : config::resolve_path(loaded.folder, p);
-  };
-  return net::TlsContext::server(path(tls.cert), path(tls.key), path(tls.client_ca));
+  TRY_CHECK(check_logs(gateway.logs));
+  return whole;
 }
 
 class Server {
  public:
-  Server(const ServeOptions& options, config::Loaded loaded)
-      : options_(options), initial_(std::move(loaded)), metrics_(registry_) {}
+  Server(const ServeOptions& options, LoadedWithTls whole)
+      : options_(options), initial_(std::move(whole.loaded)), tls_(std::move(whole.tls)),
+        metrics_(registry_) {}
 
   Result<int> run();
 
@@ -166,6 +165,7 @@ class Server {
   Result<void> start_workers();
   Result<void> start_admin();
   void use_configuration();
+  void allow_connections(std::int64_t wanted);
   void on_signal(int number);
   void drain();
   void close_listeners();
@@ -173,11 +173,11 @@ class Server {
   void check_drained();
   void reload();
   void reopen_logs();
-  void reload_certificates();
   void stop_workers();
 
   ServeOptions options_;
   config::Loaded initial_;
+  TlsContexts tls_;  // of initial_
   telemetry::Registry registry_;
   gateway::Metrics metrics_;
   std::uint64_t seed_ = 0;
@@ -205,14 +205,13 @@ class Server {
 Result<void> Server::start_workers() {
   const spec::Gateway& gateway = initial_.config.gateway;
   TRY_ASSIGN(net::Address address, to_address(gateway.listen));
-  TRY_ASSIGN(const std::shared_ptr<net::TlsContext> tls, server_tls(initial_));
   const int count = gateway.threads > 0
                         ? gateway.threads
                         : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   // Threads share the port, and so could a stranger: somebody who holds it already is found here.
   TRY_CHECK(net::listen_on(address));
   for (int i = 0; i < count; ++i) {
-    TRY_ASSIGN(auto worker, gateway::Worker::create(*shared_, address, tls));
+    TRY_ASSIGN(auto worker, gateway::Worker::create(*shared_, address, tls_.clients));
     if (i == 0) address = worker->listening();  // port 0 became a real one: share it
     workers_.push_back(std::move(worker));
   }
@@ -231,11 +230,23 @@ Result<void> Server::start_admin() {
   return {};
 }
 
+// 0: as many as the open files suffice for.
+void Server::allow_connections(std::int64_t wanted) {
+  const std::int64_t most = wanted > 0 ? wanted : file_limit_;
+  if (shared_->connections_max.exchange(most) == most || file_limit_ <= 0) return;
+  if (most > file_limit_) {
+    telemetry::log_warn("Gateway.limits.connections is more than the limit of open files suffices "
+                        "for, as each client may need an engine's connection too; raise it "
+                        "(ulimit -n, LimitNOFILE)",
+                        {{"connections", most}, {"suffices_for", file_limit_}});
+  }
+}
+
 void Server::use_configuration() {
-  if (options_.urls.empty()) return controller_->use(std::move(initial_));
+  if (options_.urls.empty()) return controller_->use(std::move(initial_), std::move(tls_));
   std::vector<spec::Url> urls;
   for (const std::string& text : options_.urls) urls.push_back(*spec::parse_url(text));
-  controller_->use_addresses(std::move(initial_), std::move(urls));
+  controller_->use_addresses(std::move(initial_), std::move(tls_), std::move(urls));
 }
 
 Result<int> Server::run() {
@@ -263,7 +274,7 @@ Result<int> Server::run() {
       [this](std::shared_ptr<const gateway::Published> published) {
         const spec::Limits& limits = published->config.gateway.limits;
         registry_.set_label_values_max(static_cast<std::size_t>(limits.label_values));
-        shared_->connections_max = limits.connections > 0 ? limits.connections : file_limit_;
+        allow_connections(limits.connections);
         for (auto& worker : workers_) worker->publish(published);
       },
       seed_);
@@ -273,6 +284,7 @@ Result<int> Server::run() {
     decision_log_ = std::make_unique<DecisionLog>(*loop_, *host_, *controller_, *shared_,
                                                   std::move(file));
   }
+  TRY_CHECK(check_logs(initial_.config.gateway.logs));  // now that links lead somewhere
   const bool watch = initial_.config.gateway.watch_files && !options_.config.empty();
   std::vector<std::string> watched = initial_.files;
   use_configuration();
@@ -311,9 +323,10 @@ void Server::reload() {
   auto next = load_or_default(options_);
   std::vector<std::string> later;
   if (next) {
-    later = spec::keep_until_start(next->config.gateway, controller_->loaded().config.gateway);
+    later = spec::keep_until_start(next->loaded.config.gateway,
+                                   controller_->loaded().config.gateway);
     // What we listen on stays, so it is that which the new tenants and tokens must be fit for.
-    if (const auto fit = check_exposure(*next); !fit) next = fit.error();
+    if (const auto fit = check_exposure(next->loaded); !fit) next = fit.error();
   }
   if (!next) {
     return log_error("the configuration was not reloaded; the present one stays in force",
@@ -323,23 +336,14 @@ void Server::reload() {
     telemetry::log_warn("this setting is read at the start: the change waits for the next one",
                         {{"setting", setting}});
   }
-  controller_->reload(std::move(*next));
+  for (auto& worker : workers_) worker->set_tls(next->tls.clients);
+  controller_->reload(std::move(next->loaded), std::move(next->tls));
   admin_->set_access(admin_access(controller_->loaded()));
   if (files_) {
     std::vector<std::string> watched = controller_->loaded().files;
     watched.push_back(options_.config);
     files_->set_files(std::move(watched));
   }
-  reload_certificates();
-}
-
-void Server::reload_certificates() {
-  auto context = server_tls(controller_->loaded());
-  if (!context) {
-    return log_error("the certificate was not reloaded; the present one stays in force",
-                     {{"why", context.error().message}});
-  }
-  for (auto& worker : workers_) worker->set_tls(*context);
 }
 
 void Server::reopen_logs() {

@@ -7,20 +7,25 @@
 
 #include "app/commands.h"
 #include "app/event_log.h"
+#include "app/log_paths.h"
+#include "app/tls_contexts.h"
 #include "core/spec/schema.h"
-#include "io/config/load.h"
 
 namespace signalbox::app {
 
 int validate(const ValidateOptions& options) {
   config::Options how;
   how.secrets = !options.without_secrets;
-  const auto loaded = config::load(options.config, how);
-  if (!loaded) {
-    std::fprintf(stderr, "%s\n", loaded.error().message.c_str());
+  const auto whole = load_with_tls(options.config, how);
+  if (!whole) {
+    std::fprintf(stderr, "%s\n", whole.error().message.c_str());
     return 1;
   }
-  const spec::Config& c = loaded->config;
+  const spec::Config& c = whole->loaded.config;
+  if (const auto fit = check_logs(c.gateway.logs); !fit) {
+    std::fprintf(stderr, "%s\n", fit.error().message.c_str());
+    return 1;
+  }
   if (c.pools.empty()) {
     std::fprintf(stderr, "'%s' declares no Pool, so there is nothing to serve.\n",
                  options.config.c_str());

@@ -35,6 +35,23 @@ std::string Table::text() const {
   return out;
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    // U+0080 to U+009F are control characters, too, in two bytes.
+    const bool wide = c == 0xC2 && next >= 0x80 && next < 0xA0;
+    if (c >= 0x20 && c != 0x7F && !wide) {
+      out += text[i];
+      continue;
+    }
+    out += fmt::format("\\x{:02x}", wide ? next : c);
+    if (wide) ++i;
+  }
+  return out;
+}
+
 std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 }  // namespace signalbox::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace signalbox::app {
@@ -17,6 +18,10 @@ class Table {
  private:
   std::vector<std::vector<std::string>> rows_;
 };
+
+// `text` for a terminal: control characters, which could move the cursor or change the title, are
+// shown as \xNN.
+std::string printable(std::string_view text);
 
 // `value` with so many decimals.
 std::string fixed(double value, int decimals);

@@ -2,6 +2,7 @@
 // Reads files, parses them, then fetches what the configuration points to.
 #include "io/config/load.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -22,7 +23,9 @@ namespace fs = std::filesystem;
 
 // The bytes of a regular file of at most `most` bytes.
 Result<std::string> read_file(const std::string& path, std::size_t most) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
+  // A FIFO would make an open that may wait do so.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(fd < 0 ? nullptr : fdopen(fd, "rb"),
                                                              &std::fclose);
   if (!file) return invalid("cannot be opened: " + std::string(std::strerror(errno)) + ".");
   struct stat status {};
@@ -193,6 +196,7 @@ Result<Loaded> finish(const std::vector<spec::Document>& documents, Loaded loade
                       spec::Report& report, const Options& options) {
   loaded.config = spec::parse(documents, report);
   if (report.clean() && options.secrets) SecretLoader(options, report, loaded).run();
+  if (report.clean() && options.secrets && options.inspect) options.inspect(loaded, report);
   if (!report.clean()) return report.error();
   return loaded;
 }

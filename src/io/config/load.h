@@ -13,10 +13,13 @@
 
 #include "base/result.h"
 #include "core/spec/config.h"
+#include "core/spec/problem.h"
 #include "io/config/secret.h"
 #include "io/config/yaml.h"
 
 namespace signalbox::config {
+
+struct Loaded;
 
 struct Options {
   YamlLimits yaml;
@@ -25,6 +28,9 @@ struct Options {
   bool secrets = true;                   // false: they are not read, and need not be there
   // Value of an environment variable; the process's own when empty.
   std::function<std::optional<std::string>(const std::string&)> environment;
+  // Looks at what was read, and at the files behind it, with the eyes of those who will use it;
+  // what it finds wrong stands in the error with its place. Not called without `secrets`.
+  std::function<void(const Loaded&, spec::Report&)> inspect;
 };
 
 // What the configuration points to, resolved. Keys are hashes: their plain text is gone.

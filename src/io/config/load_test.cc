@@ -3,6 +3,7 @@
 // the documentation, a table of wrong files with their whole messages, files and secrets in a
 // temporary folder with an environment of our own.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <rapidcheck/gtest.h>
 
 #include <filesystem>
@@ -248,6 +249,32 @@ TEST(Secret, GivesItsTextToRevealAlone) {
   EXPECT_TRUE(a.empty());  // NOLINT: the state after a move is part of the contract
   c = b;
   EXPECT_EQ(c.reveal(), "up");
+}
+
+TEST(Load, WaitsForNoFifo) {
+  const Folder folder;
+  ASSERT_EQ(::mkfifo((folder.path() + "/a.yaml").c_str(), 0600), 0);
+  const auto loaded = load(folder.path());
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_NE(loaded.error().message.find("is no regular file"), std::string::npos)
+      << loaded.error().message;
+}
+
+TEST(Load, AnInspectorsProblemsStandAtTheirPlaces) {
+  const Folder folder;
+  folder.write("a.yaml", "apiVersion: signalbox.dev/v1alpha1\nkind: Pool\nmetadata: {name: p}\n"
+                         "spec:\n  model: m\n  endpoints: [http://127.0.0.1:1]\n---\n"
+                         "apiVersion: signalbox.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\n"
+                         "spec: {}\n");
+  Options options;
+  options.inspect = [](const Loaded& loaded, spec::Report& report) {
+    report.add("Pool/" + loaded.config.pools[0].name + ".spec.model", "displeases.");
+  };
+  const auto loaded = load(folder.path(), options);
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_NE(loaded.error().message.find("a.yaml:5:"), std::string::npos) << loaded.error().message;
+  options.secrets = false;
+  EXPECT_TRUE(load(folder.path(), options).has_value());
 }
 
 TEST(Sha256, AgreesWithTheStandard) {

@@ -307,6 +307,13 @@ TEST_F(Tls, says_which_file_is_wrong) {
   const auto mixed = TlsContext::server(own_.certificate, other.key, "");
   ASSERT_FALSE(mixed.has_value());
   EXPECT_NE(mixed.error().message.find(other.key), std::string::npos);
+  auto at_fault = TlsContext::File::Certificate;
+  EXPECT_FALSE(TlsContext::server(own_.certificate, other.key, "", &at_fault).has_value());
+  EXPECT_EQ(at_fault, TlsContext::File::Key);
+  EXPECT_FALSE(TlsContext::server(own_.certificate, own_.key, own_.key, &at_fault).has_value());
+  EXPECT_EQ(at_fault, TlsContext::File::ClientCa);
+  EXPECT_FALSE(TlsContext::server(own_.key, own_.key, "", &at_fault).has_value());
+  EXPECT_EQ(at_fault, TlsContext::File::Certificate);
   EXPECT_FALSE(TlsContext::server(own_.certificate, own_.certificate, "").has_value());
   EXPECT_FALSE(TlsContext::server(own_.certificate, own_.key, "/no/ca.pem").has_value());
   EXPECT_FALSE(TlsContext::client("/no/ca.pem").has_value());

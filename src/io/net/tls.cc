@@ -4,6 +4,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509err.h>
 
 namespace signalbox::net {
 namespace {
@@ -26,6 +27,8 @@ Result<std::shared_ptr<TlsContext>> make(const SSL_METHOD* method) {
                                SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                             SSL_MODE_RELEASE_BUFFERS);
+  // Else OpenSSL would ask at the terminal, and wait.
+  SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
   return context;
 }
 
@@ -35,21 +38,33 @@ TlsContext::~TlsContext() { SSL_CTX_free(context_); }
 
 Result<std::shared_ptr<TlsContext>> TlsContext::server(const std::string& certificate,
                                                        const std::string& key,
-                                                       const std::string& client_ca) {
+                                                       const std::string& client_ca,
+                                                       File* at_fault) {
+  ERR_clear_error();
+  const auto blame = [&](File file, const std::string& why) {
+    if (at_fault != nullptr) *at_fault = file;
+    return invalid(why);
+  };
   TRY_ASSIGN(auto context, make(TLS_server_method()));
   SSL_CTX* raw = context->raw();
   if (SSL_CTX_use_certificate_chain_file(raw, certificate.c_str()) != 1) {
-    return invalid("The certificate '" + certificate + "' cannot be used: " + last_error());
+    return blame(File::Certificate,
+                 "The certificate '" + certificate + "' cannot be used: " + last_error() + ".");
   }
   if (SSL_CTX_use_PrivateKey_file(raw, key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return invalid("The key '" + key + "' cannot be used: " + last_error());
+    if (ERR_GET_REASON(ERR_peek_error()) == X509_R_KEY_VALUES_MISMATCH) {
+      ERR_clear_error();
+      return blame(File::Key, "The key '" + key + "' does not belong to '" + certificate + "'.");
+    }
+    return blame(File::Key, "The key '" + key + "' cannot be used: " + last_error() + ".");
   }
   if (SSL_CTX_check_private_key(raw) != 1) {
-    return invalid("The key '" + key + "' does not belong to '" + certificate + "'.");
+    return blame(File::Key, "The key '" + key + "' does not belong to '" + certificate + "'.");
   }
   if (!client_ca.empty()) {
     if (SSL_CTX_load_verify_locations(raw, client_ca.c_str(), nullptr) != 1) {
-      return invalid("The client CA '" + client_ca + "' cannot be used: " + last_error());
+      return blame(File::ClientCa,
+                   "The client CA '" + client_ca + "' cannot be used: " + last_error() + ".");
     }
     SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
@@ -57,11 +72,12 @@ Result<std::shared_ptr<TlsContext>> TlsContext::server(const std::string& certif
 }
 
 Result<std::shared_ptr<TlsContext>> TlsContext::client(const std::string& ca) {
+  ERR_clear_error();
   TRY_ASSIGN(auto context, make(TLS_client_method()));
   SSL_CTX* raw = context->raw();
   const bool trusted = ca.empty() ? SSL_CTX_set_default_verify_paths(raw) == 1
                                   : SSL_CTX_load_verify_locations(raw, ca.c_str(), nullptr) == 1;
-  if (!trusted) return invalid("The CA '" + ca + "' cannot be used: " + last_error());
+  if (!trusted) return invalid("The CA '" + ca + "' cannot be used: " + last_error() + ".");
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
   return context;
 }

@@ -2,6 +2,7 @@
 // TLS 1.2 and 1.3 on either side, over a non-blocking socket.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,10 +17,13 @@ namespace signalbox::net {
 // old one lives as long as its connections.
 class TlsContext {
  public:
-  // PEM files. `client_ca` empty: clients need no certificate.
+  enum class File : std::uint8_t { Certificate, Key, ClientCa };
+  // PEM files; a key with a passphrase is none. `client_ca` empty: clients need no certificate.
+  // `at_fault`, if given, is the file that an error is about.
   static Result<std::shared_ptr<TlsContext>> server(const std::string& certificate,
                                                     const std::string& key,
-                                                    const std::string& client_ca);
+                                                    const std::string& client_ca,
+                                                    File* at_fault = nullptr);
   // `ca` empty: the system's trust store. The peer's certificate and name are always checked.
   static Result<std::shared_ptr<TlsContext>> client(const std::string& ca);
 
