@@ -27,7 +27,7 @@ class OptionAdder {
     } else if constexpr (std::is_arithmetic_v<Value> && !std::is_same_v<Value, bool>) {
       CLI::Option* option =
           command_.add_option(flag, value, std::string(meaning))->capture_default_str();
-      if constexpr (std::is_unsigned_v<Value>) option->check(natural());
+      if constexpr (std::is_unsigned_v<Value>) option->check(natural);
       if (range.low > -1e300) option->check(CLI::Range(range.low, range.high));
     } else {
       command_.add_option(flag, value, std::string(meaning))->capture_default_str();

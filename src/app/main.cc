@@ -25,7 +25,7 @@ void add_serve(CLI::App& app, ServeOptions& o) {
   c->add_option("--access-log", o.access_log, "File for a JSON line per request; -: stdout");
   c->add_option("--event-log", o.event_log, "File for the binary event log (see replay)");
   c->add_option("--seed", o.seed, "Seed of the core's draws; 0: drawn")
-      ->check(natural());
+      ->check(natural);
   c->add_flag("--insecure", o.insecure, "Listen beyond this machine without authentication");
   c->add_option("--log-level", o.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
