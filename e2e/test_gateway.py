@@ -235,6 +235,23 @@ class LlamaCppDialect(Case):
         self.assertEqual(self.fleet.total("requests"), self.fleet.total("requests"))
         self.assertTrue(all(r["stream"] for r in self.fleet.all_records()))
 
+    def test_a_plain_chat_of_twenty_thousand_tokens_is_assembled(self):
+        def event(delta, finish=None):
+            return b"data: " + json.dumps({
+                "choices": [{"finish_reason": finish, "index": 0, "delta": delta}],
+                "created": 1764470000, "id": "chatcmpl-0123456789abcdefghijklmnopqrstuv",
+                "model": "m", "system_fingerprint": "b6900-abcdef12",
+                "object": "chat.completion.chunk"}).encode() + b"\n\n"
+        stream = (event({"content": " word"}) * 20000 + event({}, "stop") + b"data: [DONE]\n\n")
+        fake = FakeEngine(lambda connection, request: chunked([stream]))
+        gateway = Gateway(config=configuration([fake.url], pool={"engine": "llamacpp"}))
+        self.addCleanup(fake.stop)
+        self.addCleanup(gateway.stop)
+        answer = gateway.chat()
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.json()["choices"][0]["message"]["content"], " word" * 20000)
+        self.assertEqual(len(fake.requests), 1)
+
     def test_streams_and_completions(self):
         body = chat("Stream this.", stream=True)
         self.assertEqual(self.gateway.chat(body).deltas(), self.fleet.expect(body)["text"])

@@ -161,7 +161,7 @@ TEST(AnswerHold, what_is_too_large_to_hold_passes_in_order) {
 
 TEST(AnswerHold, what_passes_is_judged_by_its_status_once_it_is_whole) {
   const std::vector<std::pair<int, AttemptResult>> cases = {
-      {200, AttemptResult::Ok},          {400, AttemptResult::ClientError},
+      {200, AttemptResult::Truncated},   {400, AttemptResult::ClientError},
       {429, AttemptResult::Throttled},   {500, AttemptResult::ServerError},
       {503, AttemptResult::ServerError}, {302, AttemptResult::ServerError}};
   RelayPlan plan = plan_of(Api::ChatCompletions);
@@ -175,6 +175,46 @@ TEST(AnswerHold, what_passes_is_judged_by_its_status_once_it_is_whole) {
     EXPECT_EQ(run_relay(plan, pieces(body, {700}), plain(status, false)).result,
               AttemptResult::Truncated);
   }
+}
+
+TEST(AnswerHold, what_passes_is_counted_renamed_and_judged_like_what_is_held) {
+  RelayPlan plan = plan_of(Api::ChatCompletions);
+  plan.held_max = 1000;
+  plan.model = "asked";
+  const auto body = [](const std::string& model, const std::string& finish, bool early) {
+    const std::string name = R"("model":")" + model + R"(",)";
+    return "{" + (early ? name : "") + R"("choices":[{"index":0,"message":{"content":")" +
+           std::string(5000, 'c') + R"("},"finish_reason":)" + finish + "}]," +
+           (early ? "" : name) + R"("usage":{"prompt_tokens":777,"completion_tokens":888}})";
+  };
+  for (const bool early : {true, false}) {
+    for (const std::size_t size : {1ul, 7ul, 999ul, 9000ul}) {
+      const auto run = run_relay(plan, pieces(body("own", R"("stop")", early), {size}), plain());
+      EXPECT_EQ(run.mode, AnswerRelay::Mode::Pass);
+      EXPECT_EQ(run.out, body("asked", R"("stop")", early));
+      EXPECT_EQ(run.result, AttemptResult::Ok);
+      EXPECT_EQ(run.usage.prompt_tokens, 777);
+      EXPECT_EQ(run.usage.completion_tokens, 888);
+      EXPECT_EQ(run_relay(plan, pieces(body("own", "null", early), {size}), plain()).result,
+                AttemptResult::Truncated);
+    }
+  }
+}
+
+TEST(AnswerAssemble, an_answer_beyond_the_room_ends_once_and_says_so) {
+  std::string stream;
+  for (int i = 0; i < 1000; ++i) {
+    stream += R"(data: {"choices":[{"index":0,"delta":{"content":" word"}}]})" "\n\n";
+  }
+  stream += R"(data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]})" "\n\n"
+            "data: [DONE]\n\n";
+  RelayPlan plan = assembling();
+  plan.assembled_max = 20000;
+  EXPECT_EQ(run_relay(plan, {stream}, {}).result, AttemptResult::Ok);
+  plan.assembled_max = 3000;
+  const RelayRun run = run_relay(plan, {stream}, {});
+  EXPECT_EQ(run.result, AttemptResult::ClientError);  // neither retried nor held against the engine
+  EXPECT_NE(run.held.find("answer_too_large"), std::string::npos) << run.held;
 }
 
 TEST(AnswerAssemble, makes_the_plain_answer_of_a_stream) {
@@ -254,11 +294,11 @@ TEST(AnswerAssemble, events_that_cannot_be_read_or_held_make_no_answer) {
   EXPECT_EQ(run_relay(assembling(), {"data: garbage\n\n" + stream}).result,
             AttemptResult::Truncated);
   RelayPlan small = assembling();
-  small.held_max = 100;
-  EXPECT_EQ(run_relay(small, {stream}).result, AttemptResult::Truncated);
+  small.assembled_max = 100;
+  EXPECT_EQ(run_relay(small, {stream}).result, AttemptResult::ClientError);
   RelayPlan endless = assembling();
   endless.event_max = 100;
-  EXPECT_EQ(run_relay(endless, pieces(stream, {90})).result, AttemptResult::Truncated);
+  EXPECT_EQ(run_relay(endless, pieces(stream, {90})).result, AttemptResult::ClientError);
 }
 
 TEST(AnswerAssemble, a_plain_answer_where_a_stream_was_asked_is_held) {

@@ -26,7 +26,7 @@ void AnswerRelay::begin(const RelayPlan& plan, int status, bool event_stream) {
   scanner_ = http::SseScanner(plan.event_max);
   reader_ = json::ChunkReader(plan.api);
   assembler_.reset();
-  assembler_failed_ = stream_begun_ = error_seen_ = end_seen_ = false;
+  assembler_failed_ = overrun_ = stream_begun_ = error_seen_ = end_seen_ = false;
   tokens_ = 0;
   usage_ = {};
   timings_ = {};
@@ -37,7 +37,7 @@ void AnswerRelay::begin(const RelayPlan& plan, int status, bool event_stream) {
   if (status < 200 || status > 299 || !event_stream) return;
   if (plan.assemble) {
     mode_ = Mode::Assemble;
-    assembler_.emplace(plan.api, plan.held_max * 4);
+    assembler_.emplace(plan.api, plan.assembled_max);
   } else {
     mode_ = Mode::Stream;
   }
@@ -66,21 +66,39 @@ void AnswerRelay::feed(std::string_view data) {
   switch (mode_) {
     case Mode::Stream:
     case Mode::Assemble: return feed_events(data);
-    case Mode::Pass: return add_piece(data);
+    case Mode::Pass: return pass(data);
     case Mode::Hold:
       if (held_.size() + data.size() <= plan_.held_max) {
         held_.append(data);
         return;
       }
       mode_ = Mode::Pass;
+      skeleton_ = {};
       own_.push_back(std::move(held_));
       held_.clear();
+      pass(own_.back());
+      pass(data);
+  }
+}
+
+// Everything as it is, but for the value of `model`, which may stand anywhere and be cut anywhere.
+void AnswerRelay::pass(std::string_view data) {
+  if (!good_status()) return add_piece(data);
+  while (!data.empty()) {
+    const bool model = skeleton_.in_model();
+    const std::string_view part = data.substr(0, skeleton_.feed(data));
+    data.remove_prefix(part.size());
+    if (!model || plan_.model.empty()) {
+      add_piece(part);
+    } else if (!skeleton_.in_model()) {
+      own_.push_back(json::quote(plan_.model));
       add_piece(own_.back());
-      add_piece(data);
+    }
   }
 }
 
 void AnswerRelay::feed_events(std::string_view data) {
+  if (overrun_) return;
   scanner_.feed(data);
   while (const auto event = scanner_.next()) take_event(*event, data);
 }
@@ -96,7 +114,7 @@ void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input
       stream_begun_ = true;
       ++tokens_;
       if (mode_ == Mode::Stream) forward(event.bytes, input);
-      else assembler_failed_ = true;
+      else overrun_ = true;
   }
 }
 
@@ -153,7 +171,10 @@ void AnswerRelay::take_data(const http::SseEvent& event, std::string_view input)
   if (error_seen_ && !stream_begun_) return;
   stream_begun_ = true;
   if (mode_ == Mode::Assemble) {
-    if (!error_seen_ && !assembler_->add(event.data)) assembler_failed_ = true;
+    if (error_seen_ || assembler_failed_ || overrun_) return;
+    if (assembler_->add(event.data)) return;
+    if (assembler_->full()) overrun_ = true;
+    else assembler_failed_ = true;
     return;
   }
   if (chunk.usage_only && plan_.drop_usage) return;
@@ -191,15 +212,12 @@ AttemptResult AnswerRelay::end(bool whole) {
     case Mode::Assemble: {
       const AttemptResult result = end_stream(whole);
       if (result == AttemptResult::Ok) {
-        held_ = assembler_->finish();
-        rename_held(json::read_answer(plan_.api, held_).model);
+        held_ = assembler_->finish(plan_.model);
       }
       return result;
     }
     case Mode::Hold: return end_held(whole);
-    case Mode::Pass:
-      if (!whole) return AttemptResult::Truncated;
-      return good_status() ? AttemptResult::Ok : judge_status();
+    case Mode::Pass: return end_passed(whole);
   }
   return AttemptResult::Truncated;
 }
@@ -215,6 +233,12 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
   while (const auto event = scanner_.next()) take_event(*event, {});
   usage_ = reader_.usage();
   timings_ = reader_.timings();
+  if (overrun_) {
+    held_ = json::error_body(plan_.api, 502,
+                             "The answer is larger than this gateway may hold for a plain answer. "
+                             "Ask for it with \"stream\": true.", {}, "answer_too_large");
+    return AttemptResult::ClientError;
+  }
   if (error_seen_) return AttemptResult::StreamError;
   const bool finished = all_ended();
   // All choices have ended: that the connection broke afterwards takes nothing from the answer.
@@ -256,6 +280,19 @@ AttemptResult AnswerRelay::end_held(bool whole) {
   if (!answer.complete()) return AttemptResult::Truncated;
   tokens_ = std::max<std::int64_t>(tokens_, 1);
   rename_held(answer.model);
+  return AttemptResult::Ok;
+}
+
+// The client has had it as it is; what it says of itself still counts.
+AttemptResult AnswerRelay::end_passed(bool whole) {
+  if (!good_status()) return whole ? judge_status() : AttemptResult::Truncated;
+  const json::Answer answer = json::read_answer(plan_.api, skeleton_.text());
+  usage_ = answer.usage;
+  timings_ = answer.timings;
+  if (!whole || !answer.valid) return AttemptResult::Truncated;
+  if (answer.error) return AttemptResult::ServerError;
+  if (!answer.complete()) return AttemptResult::Truncated;
+  tokens_ = std::max<std::int64_t>(tokens_, 1);
   return AttemptResult::Ok;
 }
 

@@ -14,6 +14,7 @@
 #include "core/model/event.h"
 #include "io/http/sse_scanner.h"
 #include "io/json/answer_reader.h"
+#include "io/json/answer_skeleton.h"
 #include "io/json/chat_assembler.h"
 #include "io/json/chunk_reader.h"
 
@@ -28,6 +29,7 @@ struct RelayPlan {
   std::string model;               // name to show in answers; empty: as the engine wrote it
   std::size_t event_max = 256 << 10;
   std::size_t held_max = 1 << 20;
+  std::size_t assembled_max = 32 << 20;  // memory for an answer that is assembled
 };
 
 class AnswerRelay {
@@ -61,6 +63,11 @@ class AnswerRelay {
   // Nothing of the stream may be shown yet: no event has come.
   bool stream_begun() const { return stream_begun_; }
   bool stream_failed() const { return error_seen_; }
+  // The API's own end has come: nothing of use follows.
+  bool said_end() const { return end_seen_; }
+  // The answer cannot be assembled in the room for it; held() says so to the client. The engine is
+  // not to blame, and another one would say as much.
+  bool overrun() const { return overrun_; }
   bool between_events() const { return scanner_.between_events(); }
 
   bool content_seen() const { return tokens_ > 0; }
@@ -80,6 +87,8 @@ class AnswerRelay {
   model::AttemptResult end_stream(bool whole);
   void take_tail();
   model::AttemptResult end_held(bool whole);
+  void pass(std::string_view data);
+  model::AttemptResult end_passed(bool whole);
   void rename_held(json::Span model);
   bool good_status() const { return status_ >= 200 && status_ <= 299; }
   model::AttemptResult judge_status() const;
@@ -92,6 +101,7 @@ class AnswerRelay {
   json::ChunkReader reader_{model::Api::ChatCompletions};
   std::optional<json::ChatAssembler> assembler_;
   bool assembler_failed_ = false;
+  bool overrun_ = false;
   bool stream_begun_ = false;
   bool error_seen_ = false;
   bool end_seen_ = false;          // the API's own end
@@ -99,6 +109,7 @@ class AnswerRelay {
   model::Usage usage_;
   model::EngineTimings timings_;
   std::string held_;
+  json::AnswerSkeleton skeleton_;  // of an answer that passes
   // What stands before and behind the text of a chunk that carried one piece of content and
   // nothing else. The next token's chunk mostly differs in the text alone.
   std::string shape_head_;

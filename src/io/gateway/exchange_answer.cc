@@ -124,8 +124,8 @@ void Exchange::comment_due() {
 void Exchange::send_held() {
   std::string_view body = relay_.held();
   int status = status_;
-  if (relay_.stream_failed() && status < 300) {
-    // The engine began a stream with its error; nobody has seen the 200 yet.
+  if ((relay_.stream_failed() || relay_.overrun()) && status < 300) {
+    // The engine's stream was an error, or is too long to assemble; nobody has seen the 200 yet.
     status = 502;
     answer_fields_.clear();
     http::append_field(answer_fields_, "content-type", "application/json");

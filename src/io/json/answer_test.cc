@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/json/answer_reader.h"
+#include "io/json/answer_skeleton.h"
 #include "io/json/chat_assembler.h"
 #include "io/json/chunk_reader.h"
 #include "io/json/edits.h"
@@ -425,6 +426,104 @@ TEST(ChatAssembler, refuses_errors_garbage_and_excess) {
   ChatAssembler deep(Api::ChatCompletions, 1 << 22);
   const std::string nest = std::string(1000000, '[') + std::string(1000000, ']');
   EXPECT_FALSE(deep.add(R"({"a":)" + nest + "}").has_value());
+}
+
+TEST(ChatAssembler, counts_what_it_holds_and_not_what_came) {
+  ChatAssembler assembler(Api::ChatCompletions, 64 << 10);
+  const std::string chunk = R"({"id":")" + std::string(300, 'i') +
+                            R"(","choices":[{"index":0,"delta":{"content":" word"}}]})";
+  for (int i = 0; i < 8000; ++i) ASSERT_TRUE(assembler.add(chunk).has_value()) << i;
+  EXPECT_FALSE(assembler.full());
+  int more = 0;
+  while (more < 8000 && assembler.add(chunk)) ++more;
+  EXPECT_LT(more, 8000);
+  EXPECT_TRUE(assembler.full());
+}
+
+TEST(ChatAssembler, keeps_numbers_and_characters_that_were_cut_between_chunks) {
+  const auto add = [](ChatAssembler& to, std::string_view text) {
+    return to.add(R"({"choices":[{"index":0,"delta":{"content":")" + std::string(text) +
+                  R"("}}],"big":12345678901234567890123,"huge":1e400})").has_value();
+  };
+  ChatAssembler assembler(Api::ChatCompletions, 1 << 20);
+  for (const std::string_view text :
+       {"\\ud83d", "\\ude00", "\xE2\x82", "\xAC", "\\udc00", "\xFF"}) {
+    EXPECT_TRUE(add(assembler, text)) << text;
+  }
+  const std::string out = assembler.finish();
+  EXPECT_NE(out.find("\"content\":\"\\ud83d\\ude00\xE2\x82\xAC\\ufffd\xEF\xBF\xBD\""),
+            std::string::npos) << out;
+  EXPECT_NE(out.find("\"big\":12345678901234567890123,\"huge\":1e400"), std::string::npos) << out;
+}
+
+TEST(ChatAssembler, shows_the_name_that_was_asked_for) {
+  ChatAssembler assembler(Api::ChatCompletions, 1 << 20);
+  ASSERT_TRUE(assembler.add(R"({"model":"own","choices":[]})").has_value());
+  EXPECT_EQ(nlohmann::json::parse(assembler.finish("asked"))["model"], "asked");
+  EXPECT_EQ(nlohmann::json::parse(assembler.finish())["model"], "own");
+}
+
+TEST(ChunkReader, reads_a_chunk_that_ends_inside_a_surrogate_pair) {
+  ChunkReader reader(Api::ChatCompletions);
+  const Chunk chunk = reader.read(R"({"choices":[{"delta":{"content":"\ud83d"}}]})");
+  EXPECT_FALSE(chunk.malformed);
+  EXPECT_EQ(chunk.contents, 1);
+}
+
+TEST(ChunkReader, takes_a_cancelled_response_for_an_end) {
+  ChunkReader reader(Api::Responses);
+  EXPECT_TRUE(reader.read(R"({"type":"response.cancelled","response":{}})").done);
+  EXPECT_EQ(reader.finished(), 1);
+}
+
+// Fed in pieces of `step` bytes, with the model's name replaced.
+std::string passed(AnswerSkeleton& skeleton, std::string_view body, std::size_t step) {
+  std::string out;
+  for (std::size_t at = 0; at < body.size(); at += step) {
+    std::string_view data = body.substr(at, step);
+    while (!data.empty()) {
+      const bool model = skeleton.in_model();
+      const std::size_t size = skeleton.feed(data);
+      if (!model) out += data.substr(0, size);
+      else if (!skeleton.in_model()) out += "\"asked\"";
+      data.remove_prefix(size);
+    }
+  }
+  return out;
+}
+
+TEST(AnswerSkeleton, says_of_a_passing_answer_what_the_whole_one_says) {
+  const std::string body =
+      R"({ "id":"c\"}{", "data":[[1,{"model":"x"}],"]"], "choices":[{"index":0,"message":)"
+      R"({"content":"a\\","model":"y","finish_reason":"z"},"finish_reason":"stop"},)"
+      R"({"finish_reason":null}, {"finish_reason":"length"}], "model" : "o\"wn", "error":null,)"
+      R"("usage":{"prompt_tokens":777,"prompt_tokens_details":{"cached_tokens":5},)"
+      R"("completion_tokens":8},"timings":{"prompt_ms":1.5}})";
+  const Answer whole = read_answer(Api::ChatCompletions, body);
+  ASSERT_TRUE(whole.valid);
+  std::string renamed = body;
+  renamed.replace(renamed.find(R"("o\"wn")"), 7, R"("asked")");
+  for (std::size_t step = 1; step <= body.size(); ++step) {
+    AnswerSkeleton skeleton;
+    EXPECT_EQ(passed(skeleton, body, step), renamed) << step;
+    const Answer answer = read_answer(Api::ChatCompletions, skeleton.text());
+    ASSERT_TRUE(answer.valid) << step << ' ' << skeleton.text();
+    EXPECT_EQ(answer.choices, 3);
+    EXPECT_EQ(answer.finished, 2);
+    EXPECT_FALSE(answer.error);
+    EXPECT_EQ(answer.usage.prompt_tokens, 777);
+    EXPECT_EQ(answer.usage.cached_tokens, 5);
+    EXPECT_EQ(answer.usage.completion_tokens, 8);
+    EXPECT_EQ(answer.timings.prefill, whole.timings.prefill);
+  }
+}
+
+TEST(AnswerSkeleton, is_none_of_a_broken_answer) {
+  for (const std::string_view body : {R"({"a":[1})", R"({"a":1)", R"({"a":"1)", "x", "]"}) {
+    AnswerSkeleton skeleton;
+    skeleton.feed(body);
+    EXPECT_FALSE(read_answer(Api::Embeddings, skeleton.text()).valid) << body;
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace signalbox::json {
 
 class ChatAssembler {
  public:
-  // Refuses to hold more than `bytes_max` of payload.
+  // Holds no more than about `bytes_max` of the answer: what it keeps counts, not what came.
   ChatAssembler(model::Api api, std::size_t bytes_max);
   ~ChatAssembler();
   ChatAssembler(ChatAssembler&&) noexcept;
@@ -24,8 +24,11 @@ class ChatAssembler {
   // Takes one data payload; `[DONE]` is ignored. Fails when it is not a chunk object or reports an
   // error, or beyond bytes_max; the assembler is used no more then.
   Result<void> add(std::string_view payload);
-  // The answer as one JSON object. Whether every choice ended is what ChunkReader knows.
-  std::string finish() const;
+  // It failed because the answer is larger than bytes_max, which is not the engine's fault.
+  bool full() const;
+  // The answer as one JSON object, under the name `model` unless that is empty. Whether every
+  // choice ended is what ChunkReader knows.
+  std::string finish(std::string_view model = {}) const;
 
  private:
   struct State;

@@ -126,6 +126,7 @@ Chunk ChunkReader::read(std::string_view payload) {
     return end;
   }
   Walk walk{Cursor(payload, kDepthMax), {}};
+  walk.c.allow_halves();
   walk.c.space();
   if (walk.c.peek() != '{' || payload.size() > 0xFFFFFFFE) {
     walk.chunk.malformed = true;
@@ -255,7 +256,8 @@ void ChunkReader::read_responses(Walk& walk) {
   walk.ok = c.object(1, member);
   if (!walk.ok) return;
   walk.chunk.error = walk.chunk.error || type == "error" || type == "response.failed";
-  walk.chunk.done = type == "response.completed" || type == "response.incomplete";
+  walk.chunk.done = type == "response.completed" || type == "response.incomplete" ||
+                    type == "response.cancelled";
   walk.chunk.contents = filled && type.ends_with(".delta") ? 1 : 0;
   if (walk.chunk.done) {
     walk.chunk.finishes = 1;

@@ -59,6 +59,9 @@ class Cursor {
   // How deep containers may be nested from here on; returns what held before.
   int limit_depth(int depth_max) { return std::exchange(depth_max_, depth_max); }
   int depth_max() const { return depth_max_; }
+  // Half a surrogate pair is no fault from here on and reads as U+FFFD: a stream may cut a text
+  // between the halves.
+  void allow_halves() { halves_ = true; }
   // The byte here; NUL at the end, which no rule of the grammar accepts.
   char peek() const { return p != end_ ? *p : '\0'; }
 
@@ -113,6 +116,7 @@ class Cursor {
   const char* begin_;
   const char* end_;
   int depth_max_;
+  bool halves_ = false;
   std::array<char, 64> name_{};
 };
 
@@ -210,9 +214,11 @@ bool Cursor::unicode_escape(Sink& sink) {
   if (code >= 0xD800 && code < 0xE000) {
     const int second =
         code < 0xDC00 && end_ - p >= 12 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
-    if (second < 0xDC00 || second >= 0xE000) return fail("an escaped surrogate has no partner");
-    code = 0x10000 + ((code - 0xD800) << 10) + (static_cast<std::uint32_t>(second) - 0xDC00);
-    length = 12;
+    const bool paired = second >= 0xDC00 && second < 0xE000;
+    if (!paired && !halves_) return fail("an escaped surrogate has no partner");
+    const auto low = static_cast<std::uint32_t>(second) - 0xDC00;
+    code = paired ? 0x10000 + ((code - 0xD800) << 10) + low : 0xFFFD;
+    if (paired) length = 12;
   }
   char utf8[4];
   const std::size_t size = put_utf8(code, utf8);

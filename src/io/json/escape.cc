@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "io/json/bytes.h"
+#include "io/json/cursor.h"
 
 namespace signalbox::json {
 namespace {
@@ -100,6 +101,27 @@ std::string escape(std::string_view text) {
   std::string out;
   append(out, text);
   return out;
+}
+
+// JSON has backslashes inside strings only.
+std::string mended(std::string json) {
+  if (!simdjson::validate_utf8(json.data(), json.size())) json = repaired(json);
+  const auto surrogate = [&](std::size_t at) {
+    return at + 6 <= json.size() && json[at] == '\\' && json[at + 1] == 'u'
+               ? hex4(json.data() + at + 2) : -1;
+  };
+  for (std::size_t at = json.find('\\'); at != std::string::npos; at = json.find('\\', at)) {
+    const int code = surrogate(at);
+    if (code < 0xD800 || code > 0xDFFF) {
+      at += 2;
+      continue;
+    }
+    const int second = code < 0xDC00 ? surrogate(at + 6) : -1;
+    const bool paired = second >= 0xDC00 && second <= 0xDFFF;
+    if (!paired) json.replace(at, 6, "\\ufffd");
+    at += paired ? 12 : 6;
+  }
+  return json;
 }
 
 std::string quote(std::string_view text) {

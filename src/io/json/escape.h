@@ -15,6 +15,9 @@ namespace signalbox::json {
 std::string escape(std::string_view text);
 // The same with quotes around it.
 std::string quote(std::string_view text);
+// JSON text whose strings were joined from pieces: invalid UTF-8 and halves of surrogate pairs that
+// have no partner become U+FFFD, everything else stays as it is.
+std::string mended(std::string json);
 
 // {"error":{"message","type","param","code"}}; empty `param` and `code` become null.
 std::string openai_error(std::string_view message, std::string_view type,
