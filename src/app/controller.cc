@@ -3,6 +3,8 @@
 #include "app/controller.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "app/compose.h"
 #include "app/table.h"
@@ -78,6 +80,33 @@ void copy_limits(gateway::Published& p, const spec::Gateway& g) {
   p.decision_headers = g.decision_headers;
 }
 
+// Whom a route can serve, ascending: those that it is open to and that have a pool behind it. Empty:
+// everybody. Nothing: nobody. A route whose models have no pool yet is open to whom it says.
+std::optional<std::vector<model::TenantId>> who_may_ask(const model::Fleet& fleet,
+                                                        const model::Route& route) {
+  std::set<model::TenantId> served;
+  bool closed = false;
+  for (const model::Pool& pool : fleet.pools) {
+    const auto is = [&](model::ModelId id) { return id == pool.model; };
+    const bool behind =
+        std::any_of(route.targets.begin(), route.targets.end(),
+                    [&](const model::Target& target) { return is(target.model); }) ||
+        std::any_of(route.fallback.begin(), route.fallback.end(), is);
+    if (!behind) continue;
+    if (pool.tenants.empty()) return route.tenants;
+    closed = true;
+    served.insert(pool.tenants.begin(), pool.tenants.end());
+  }
+  if (!closed) return route.tenants;
+  if (!route.tenants.empty()) {
+    std::erase_if(served, [&](model::TenantId tenant) {
+      return std::find(route.tenants.begin(), route.tenants.end(), tenant) == route.tenants.end();
+    });
+  }
+  if (served.empty()) return std::nullopt;
+  return std::vector<model::TenantId>(served.begin(), served.end());
+}
+
 }  // namespace
 
 flow::Config core_config(const spec::Gateway& gateway) {
@@ -142,9 +171,32 @@ void Controller::reload(config::Loaded next, TlsContexts tls) {
 void Controller::rebuild() {
   if (!addresses_.empty()) compose(loaded_.config, addresses_, found_);
   compiled_ = spec::compile(loaded_.config, directory_, resolved_);
+  add_adapters();
   tell_notes();
   publish();
   watch();
+}
+
+// An engine that lists its adapters has no others. A plain OpenAI server that somebody declared may
+// list none that it has; then the declaration counts.
+void Controller::add_adapters() {
+  for (std::size_t i = 0; i < compiled_.fleet.endpoints.size(); ++i) {
+    const spec::EndpointOrigin& origin = compiled_.origins[i];
+    const auto found = found_.find(spec::host_port(origin.url));
+    if (found == found_.end() || found->second.facts.models.empty()) continue;
+    const model::EngineKind kind = found->second.kind;
+    const bool lists = kind == model::EngineKind::Vllm || kind == model::EngineKind::Sglang;
+    if (!lists && addresses_.empty()) continue;
+    model::Endpoint& endpoint = compiled_.fleet.endpoints[i];
+    endpoint.lists_loras = true;
+    const spec::Pool& pool = *spec::find(loaded_.config.pools, origin.pool);
+    const spec::Model& model = *spec::find(loaded_.config.models, pool.model.name);
+    for (const engine::ModelInfo& info : found->second.facts.models) {
+      const bool asked_for = std::find(model.loras.begin(), model.loras.end(), info.id) !=
+                             model.loras.end();
+      if (asked_for) endpoint.loras.push_back(info.id);
+    }
+  }
 }
 
 void Controller::resolve_names() {
@@ -244,7 +296,9 @@ void Controller::add_names(gateway::Published& published) const {
   for (const model::Route& route : fleet.routes) {
     gateway::NameAccess access;
     access.route = route.id;
-    access.tenants = route.tenants;
+    const auto tenants = who_may_ask(fleet, route);
+    if (!tenants) continue;
+    access.tenants = *tenants;
     access.owner = "signalbox";
     access.body_max = static_cast<std::uint64_t>(config.gateway.limits.body.value);
     for (const spec::Route& declared : config.routes) {

@@ -118,7 +118,10 @@ routing::EndpointFacts Core::facts(const PoolState& pool, const EndpointState& e
                             std::to_string(pool.declared.tensor_parallel) + "/" +
                             pool.declared.precision);
   f.role = pool.declared.role;
-  for (const std::string& lora : m.loras) f.loras.push_back(lora_hash(lora));
+  const model::Endpoint& e = endpoint.declared;
+  for (const std::string& lora : e.lists_loras ? e.loras : m.loras) {
+    f.loras.push_back(lora_hash(lora));
+  }
   f.tenants = pool.declared.tenants;
   f.concurrency_limit = pool.declared.concurrency_max;
   if (f.concurrency_limit == 0) f.concurrency_limit = endpoint.slots;
@@ -143,7 +146,7 @@ void Core::add_endpoint(const model::Endpoint& declared, Instant now) {
     ledger_.endpoint_added(declared.id, declared.pool, pool.declared.model,
                            pool.declared.usd_per_hour, now);
   } else {
-    ledger_.endpoint_priced(declared.id, pool.declared.usd_per_hour, now);
+    ledger_.endpoint_changed(declared.id, pool.declared.model, pool.declared.usd_per_hour, now);
   }
   const routing::EndpointFacts known = facts(pool, state, now);
   if (known.coefficients.kv_capacity_tokens > 0 && !state.observed) {

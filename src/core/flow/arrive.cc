@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receive and admit: the request is known from here on and will end in exactly one outcome.
+#include <algorithm>
 #include <utility>
 
 #include "core/flow/core.h"
@@ -73,29 +74,61 @@ bool Core::servable(model::ModelId model) const {
   return false;
 }
 
+// Whether the model has an endpoint that the tenant may use; `healthy`: one that nothing speaks
+// against at present. Stops at the first, so it is long only where a whole model is down.
+bool Core::servable(model::ModelId model, model::TenantId tenant, bool healthy) const {
+  const auto found = pools_of_model_.find(model);
+  if (found == pools_of_model_.end()) return false;
+  for (const model::PoolId id : found->second) {
+    const PoolState& pool = pools_.at(id);
+    if (pool.declared.role != model::Role::Both) continue;  // does half of the work
+    const std::vector<model::TenantId>& tenants = pool.declared.tenants;
+    if (!tenants.empty() && !std::ranges::binary_search(tenants, tenant)) continue;
+    if (!healthy && !pool.endpoints.empty()) return true;
+    for (const model::EndpointId endpoint : pool.endpoints) {
+      if (!endpoints_.at(endpoint).unreachable && ejector_.accepts(endpoint)) return true;
+    }
+  }
+  return false;
+}
+
+// Draws a target by weight among those that can serve, else takes the first fallback that can. Who
+// is down as far as one knows serves only where nobody else is left.
 bool Core::choose_model(Request& request) {
   const model::Route* route = find_route(*fleet_, request.arrived.route);
   if (route == nullptr) return false;
-  double total = 0;
-  for (const model::Target& target : route->targets) {
-    if (servable(target.model)) total += target.weight;
-  }
-  if (total > 0) {
-    double draw = route->targets.size() > 1 ? route_rng_.uniform() * total : 0;
-    for (const model::Target& target : route->targets) {
-      if (!servable(target.model) || target.weight <= 0) continue;
-      request.model = target.model;
-      if (draw < target.weight) return true;
-      draw -= target.weight;
-    }
-    return static_cast<bool>(request.model);
-  }
-  for (const model::ModelId fallback : route->fallback) {
-    if (!servable(fallback)) continue;
-    request.model = fallback;
+  const bool choice = route->targets.size() + route->fallback.size() > 1;
+  if (!choice) {
+    if (route->targets.empty() || !servable(route->targets[0].model)) return false;
+    request.model = route->targets[0].model;
     return true;
   }
+  const double draw = route->targets.size() > 1 ? route_rng_.uniform() : 0;
+  for (const bool healthy : {true, false}) {
+    if (draw_target(request, *route, draw, healthy)) return true;
+    for (const model::ModelId fallback : route->fallback) {
+      if (!servable(fallback, request.arrived.tenant, healthy)) continue;
+      request.model = fallback;
+      return true;
+    }
+  }
   return false;
+}
+
+bool Core::draw_target(Request& request, const model::Route& route, double draw, bool healthy) {
+  const model::TenantId tenant = request.arrived.tenant;
+  double total = 0;
+  for (const model::Target& target : route.targets) {
+    if (servable(target.model, tenant, healthy)) total += target.weight;
+  }
+  double left = draw * total;
+  for (const model::Target& target : route.targets) {
+    if (target.weight <= 0 || !servable(target.model, tenant, healthy)) continue;
+    request.model = target.model;
+    if (left < target.weight) return true;
+    left -= target.weight;
+  }
+  return static_cast<bool>(request.model);
 }
 
 // Two models share no cache: the chain, which was folded before the target was chosen, is bound to

@@ -154,8 +154,10 @@ class Core {
 
   // arrive.cc
   bool choose_model(Request& request);
+  bool draw_target(Request& request, const model::Route& route, double draw, bool healthy);
   void bind_chain(Request& request) const;
   bool servable(model::ModelId model) const;
+  bool servable(model::ModelId model, model::TenantId tenant, bool healthy) const;
 
   // place.cc
   Placed place(Request& request, Instant now, Actions& out);

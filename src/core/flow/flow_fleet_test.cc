@@ -237,6 +237,33 @@ TEST(Routes, FallbackServesOnlyWhenNoTargetCan) {
   EXPECT_EQ(desk.place(desk.arrive()), other);
 }
 
+TEST(Routes, FallbackServesWhileEveryTargetIsDown) {
+  Desk desk(1, 1000);
+  const auto other = add_model(desk);
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  desk.apply();
+  desk.tell(model::EndpointUnreachable{model::EndpointId(1)});
+  EXPECT_EQ(desk.place(desk.arrive()), other);
+  desk.tell(model::EndpointUnreachable{other});
+  EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1)) << "all are down: as if all were up";
+  desk.observe(model::EndpointId(1));
+  EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
+}
+
+TEST(Routes, ATargetThatIsDownOrClosedToTheTenantGivesItsShareToTheOthers) {
+  Desk desk(1, 1000);
+  const auto other = add_model(desk);
+  desk.fleet.tenants = {{model::TenantId(1), "in", 0}, {model::TenantId(2), "out", 0}};
+  desk.fleet.routes[0].targets = {{model::ModelId(1), 1}, {model::ModelId(2), 1}};
+  desk.fleet.pools[0].tenants = {model::TenantId(1)};
+  model::RequestArrived r = desk.request();
+  r.tenant = model::TenantId(2);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(desk.place(desk.arrive(r)), other);
+  desk.tell(model::EndpointUnreachable{other});
+  r.tenant = model::TenantId(1);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(desk.place(desk.arrive(r)), model::EndpointId(1));
+}
+
 TEST(Routes, AnUnknownRouteHasNoEndpoint) {
   Desk desk(1);
   model::RequestArrived r = desk.request();
@@ -251,6 +278,20 @@ TEST(Routes, AnAdapterThatNobodyHasHasNoEndpoint) {
   EXPECT_TRUE(desk.place(desk.arrive(r)));
   r.lora = lora_hash("poetry");
   EXPECT_EQ(desk.outcome(desk.arrive(r)), Outcome::NoEndpoint);
+}
+
+TEST(Routes, AnAdapterIsSoughtWhereAnEngineToldThatItHasIt) {
+  Desk desk(3, 1000);
+  desk.fleet.endpoints[0].lists_loras = true;
+  desk.fleet.endpoints[1].lists_loras = true;
+  desk.fleet.endpoints[1].loras = {"law"};
+  model::RequestArrived law = desk.request(), code = desk.request();
+  law.lora = lora_hash("law");
+  code.lora = lora_hash("code");
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_NE(desk.place(desk.arrive(law)), model::EndpointId(1));
+    EXPECT_EQ(desk.place(desk.arrive(code)), model::EndpointId(3)) << "what it has nobody told";
+  }
 }
 
 TEST(Routes, APoolServesOnlyItsTenants) {

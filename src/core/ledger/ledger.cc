@@ -40,10 +40,12 @@ void Ledger::endpoint_added(model::EndpointId endpoint, model::PoolId pool, mode
   CHECK(fresh);
 }
 
-void Ledger::endpoint_priced(model::EndpointId endpoint, double usd_per_hour, Instant now) {
+void Ledger::endpoint_changed(model::EndpointId endpoint, model::ModelId model,
+                              double usd_per_hour, Instant now) {
   const auto at = endpoints_.find(endpoint);
   if (at == endpoints_.end()) return;
   advance(at->second, now);
+  at->second.model = model;
   at->second.meter.set_price(usd_per_hour);
 }
 
@@ -73,7 +75,7 @@ void Ledger::settle(model::EndpointId endpoint, Instant now) {
 }
 
 void Ledger::arrived(model::RequestId request, model::TenantId tenant) {
-  const bool fresh = requests_.try_emplace(request, Request{tenant, {}, {}, {}}).second;
+  const bool fresh = requests_.try_emplace(request, Request{tenant, {}, {}, {}, {}}).second;
   CHECK(fresh);
   ++arrived_;
 }
@@ -85,6 +87,7 @@ void Ledger::started(model::RequestId request, model::EndpointId endpoint, doubl
   CHECK(at != requests_.end() && !at->second.endpoint && on != endpoints_.end());
   advance(on->second, now);
   at->second.endpoint = endpoint;
+  at->second.model = on->second.model;
   at->second.running = on->second.meter.start(weight);
 }
 
@@ -99,7 +102,7 @@ Cost Ledger::ended(model::RequestId request, const model::Usage& usage, Instant 
   const Cost cost = endpoint.meter.end(r.running);
   const std::array<Totals*, 5> keys = {
       &all_, &endpoint.totals, &tenants_.grow(r.tenant.value(), config_.keys_max),
-      &models_.grow(endpoint.model.value(), config_.keys_max),
+      &models_.grow(r.model.value(), config_.keys_max),
       &pools_.grow(endpoint.pool.value(), config_.keys_max)};
   for (Totals* totals : keys) book(*totals, usage, cost);
   r.endpoint = {};

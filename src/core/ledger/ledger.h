@@ -27,7 +27,9 @@ class Ledger {
   // Paid for from now on. An id is never added twice.
   void endpoint_added(model::EndpointId endpoint, model::PoolId pool, model::ModelId model,
                       double usd_per_hour, Instant now);
-  void endpoint_priced(model::EndpointId endpoint, double usd_per_hour, Instant now);
+  // Holds for attempts that start from now on; the price for all who run.
+  void endpoint_changed(model::EndpointId endpoint, model::ModelId model, double usd_per_hour,
+                        Instant now);
   // Paid for until now, or until the last request that runs there has ended. Its own totals go
   // then; those of its pool stay.
   void endpoint_removed(model::EndpointId endpoint, Instant now);
@@ -72,6 +74,7 @@ class Ledger {
   struct Request {
     model::TenantId tenant;
     model::EndpointId endpoint;  // 0: no attempt runs
+    model::ModelId model;        // of the endpoint when the attempt started
     Running running;
     Cost cost;
   };

@@ -95,6 +95,20 @@ TEST(LedgerDeathTest, StopsAtAnOutcomeWhileAnEngineRuns) {
   EXPECT_DEATH(ledger.concluded(RequestId(1), Outcome::Completed, kModel), "endpoint");
 }
 
+TEST(Ledger, BooksAnAttemptUnderTheModelThatItsEndpointServedWhenItStarted) {
+  Ledger ledger{Config{}};
+  const ModelId other(2);
+  ledger.endpoint_added(kA, PoolId(1), kModel, 3.6, kStart);
+  for (const std::uint64_t id : {1, 2}) ledger.arrived(RequestId(id), {});
+  ledger.started(RequestId(1), kA, 1, kStart);
+  ledger.endpoint_changed(kA, other, 3.6, kStart);
+  ledger.ended(RequestId(1), {10, 0, 1}, kStart);
+  ledger.started(RequestId(2), kA, 1, kStart);
+  ledger.ended(RequestId(2), {20, 0, 1}, kStart);
+  EXPECT_EQ(ledger.model(kModel).prompt_tokens, 10);
+  EXPECT_EQ(ledger.model(other).prompt_tokens, 20);
+}
+
 // Drives a ledger at random and keeps the sums that must come out.
 struct History {
   explicit History(std::uint64_t seed) : rng(seed, "ledger") {}
@@ -121,7 +135,9 @@ struct History {
         }
         break;
       case 2:
-        if (!live.empty()) ledger.endpoint_priced(any(live), rng.uniform(0, 5), now);
+        if (live.empty()) break;
+        ledger.endpoint_changed(any(live), ModelId(1 + static_cast<std::uint32_t>(rng.below(2))),
+                                rng.uniform(0, 5), now);
         break;
       case 3:
       case 4: {

@@ -96,7 +96,10 @@ class Decoder {
       value = Duration(zigzag());
     } else if constexpr (std::is_enum_v<T>) {
       const std::uint64_t raw = varint();
-      if (raw > 31) failed_ = true;  // no enum of ours has more members
+      if (raw > static_cast<std::uint64_t>(last(T{}))) {
+        failed_ = true;
+        return;
+      }
       value = static_cast<T>(raw);
     } else if constexpr (IsId<T>::value) {
       value = T(static_cast<typename T::Value>(varint()));

@@ -10,6 +10,15 @@
 
 namespace signalbox::model {
 
+// The last member of each enum that travels: what is beyond it is no value.
+constexpr Api last(Api) { return Api::Responses; }
+constexpr Script last(Script) { return Script::Code; }
+constexpr AttemptResult last(AttemptResult) { return AttemptResult::Aborted; }
+constexpr EngineKind last(EngineKind) { return EngineKind::OpenAi; }
+constexpr Role last(Role) { return Role::Decode; }
+constexpr Outcome last(Outcome) { return kOutcomes.back(); }
+constexpr Conclude::Answer last(Conclude::Answer) { return Conclude::Answer::None; }
+
 template <class V> void fields(V& v, PromptNode& x) { v(x.hash, x.bytes); }
 template <class V> void fields(V& v, Prompt& x) { v(x.chain, x.bytes, x.script); }
 template <class V> void fields(V& v, RequestArrived& x) {
@@ -57,7 +66,7 @@ template <class V> void fields(V& v, Pool& x) {
   v(x.id, x.name, x.model, x.served_model, x.engine, x.role, x.accelerator, x.tensor_parallel,
     x.precision, x.usd_per_hour, x.concurrency_max, x.ejected_share_max, x.tenants);
 }
-template <class V> void fields(V& v, Endpoint& x) { v(x.id, x.pool, x.address, x.rank, x.tls); }
+template <class V> void fields(V& v, Endpoint& x) { v(x.id, x.pool, x.address, x.rank, x.tls, x.lists_loras, x.loras); }
 template <class V> void fields(V& v, Tenant& x) { v(x.id, x.name, x.concurrency_max); }
 template <class V> void fields(V& v, Objective& x) {
   v(x.id, x.name, x.ttft, x.tpot, x.e2e, x.latency_weight, x.seconds_per_usd);

@@ -71,6 +71,17 @@ TEST(Codec, RandomBytesNeverBreakTheDecoder) {
   }
 }
 
+TEST(Codec, AValueBeyondItsEnumIsRefused) {
+  RequestArrived arrived;
+  arrived.prompt.script = Script::Code;
+  std::string bytes;
+  encode(Event(arrived), bytes);
+  ASSERT_TRUE(decode_event(bytes).has_value());
+  ASSERT_EQ(bytes.back(), static_cast<char>(Script::Code)) << "the script comes last";
+  bytes.back() = static_cast<char>(Script::Code) + 1;
+  EXPECT_FALSE(decode_event(bytes).has_value());
+}
+
 TEST(Codec, TheFleetComesBackAsItWas) {
   Fleet fleet;
   fleet.models.push_back({ModelId(1), "m", "Llama-3.1-70B", 70, 0, 8192, {"lora"}});

@@ -51,6 +51,8 @@ struct Endpoint {
   std::string address;  // host:port, host a numeric address
   int rank = -1;        // data-parallel rank to pin; -1: none
   bool tls = false;
+  bool lists_loras = false;          // it told which adapters it has; else it has its Model's
+  std::vector<std::string> loras{};
 };
 
 struct Tenant {

@@ -48,7 +48,7 @@ Result<Config> parse(const std::vector<Document>& documents);
 void check(const Config& config, Report& report);
 
 // What is valid and yet hardly meant, a line each: names that the profile catalogue does not know,
-// so that predictions start from a guess.
+// so that predictions start from a guess; pools that serve nobody.
 std::vector<std::string> doubts(const Config& config);
 
 // Every setting, defaults as well, one document per resource; parse() gives the same Config back.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in the catalogue's field that it does not know.
+// Names that the catalogue does not know, and pools that serve nobody.
 #include "core/perf/catalogue.h"
 #include "core/spec/config.h"
 #include "core/spec/nearest.h"
@@ -23,6 +23,10 @@ std::vector<std::string> doubts(const Config& config) {
                           perf::nearest_models(model.profile)));
   }
   for (const Pool& pool : config.pools) {
+    if (pool.role != model::Role::Both) {
+      out.push_back("Pool/" + pool.name + ".spec.role: requests are placed whole as yet, so this "
+                    "pool serves nobody; leave `role` out.");
+    }
     if (pool.accelerator.empty() || perf::find_accelerator(pool.accelerator) != nullptr) continue;
     out.push_back(unknown("Pool/" + pool.name + ".spec.accelerator", "accelerator",
                           pool.accelerator, perf::nearest_accelerators(pool.accelerator)));

@@ -142,12 +142,14 @@ TEST(Doubts, NameWhatTheCatalogueDoesNotKnow) {
   config.pools[0].accelerator = "h100";
   config.pools[1].name = "b";
   config.pools[1].accelerator = "H10";
+  config.pools[1].role = model::Role::Prefill;
   const std::vector<std::string> lines = doubts(config);
-  ASSERT_EQ(lines.size(), 2u);
+  ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0].find("Model/other.spec.profile: "), 0u) << lines[0];
   EXPECT_NE(lines[0].find("did you mean `Llama-3.1-70B`?"), std::string::npos) << lines[0];
-  EXPECT_EQ(lines[1].find("Pool/b.spec.accelerator: "), 0u) << lines[1];
-  EXPECT_NE(lines[1].find("write one of `H100-SXM-80GB`"), std::string::npos) << lines[1];
+  EXPECT_EQ(lines[1].find("Pool/b.spec.role: "), 0u) << lines[1];
+  EXPECT_EQ(lines[2].find("Pool/b.spec.accelerator: "), 0u) << lines[2];
+  EXPECT_NE(lines[2].find("write one of `H100-SXM-80GB`"), std::string::npos) << lines[2];
 }
 
 TEST(Reload, KeepsWhatOnlyAStartCanChange) {

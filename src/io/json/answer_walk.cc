@@ -10,6 +10,10 @@ namespace {
 
 bool at_number(const Cursor& c) { return c.peek() == '-' || (c.peek() >= '0' && c.peek() <= '9'); }
 
+// What an engine counts beyond these it does not count: sums over many answers must not overflow.
+constexpr std::int64_t kCountMax = 1'000'000'000;
+constexpr double kMillisecondsMax = 1e9;
+
 Duration from_ms(double ms) {
   return ms < 0 ? Duration{-1} : from_seconds(ms * 1e-3);
 }
@@ -43,7 +47,7 @@ bool read_integer(Cursor& c, int depth, std::int64_t& out) {
   if (!c.number()) return false;
   std::int64_t value = 0;
   const auto [end, fault] = std::from_chars(first, c.p, value);
-  if (fault == std::errc() && end == c.p && value >= 0) out = value;
+  if (fault == std::errc() && end == c.p && value >= 0 && value <= kCountMax) out = value;
   return true;
 }
 
@@ -53,7 +57,7 @@ bool read_milliseconds(Cursor& c, int depth, double& out) {
   if (!c.number()) return false;
   double value = 0;
   const auto [end, fault] = std::from_chars(first, c.p, value);
-  if (fault == std::errc() && end == c.p && value >= 0) out = value;
+  if (fault == std::errc() && end == c.p && value >= 0 && value <= kMillisecondsMax) out = value;
   return true;
 }
 
