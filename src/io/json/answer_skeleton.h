@@ -47,7 +47,6 @@ class AnswerSkeleton {
   bool in_word_ = false;       // a number, true, false, null
   bool awaits_key_ = false;
   bool is_key_ = false;        // the string is one
-  bool choices_ = false;       // inside the outermost `choices`
   bool in_model_ = false;
   bool failed_ = false;
 };
