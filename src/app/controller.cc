@@ -80,8 +80,8 @@ void copy_limits(gateway::Published& p, const spec::Gateway& g) {
   p.decision_headers = g.decision_headers;
 }
 
-// Whom a route can serve, ascending: those that it is open to and that have a pool behind it. Empty:
-// everybody. Nothing: nobody. A route whose models have no pool yet is open to whom it says.
+// Whom a route can serve, ascending: those that it is open to and that have a pool behind it.
+// Empty: everybody. Nothing: nobody. A route whose models have no pool yet is open to whom it says.
 std::optional<std::vector<model::TenantId>> who_may_ask(const model::Fleet& fleet,
                                                         const model::Route& route) {
   std::set<model::TenantId> served;

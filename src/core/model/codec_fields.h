@@ -66,7 +66,9 @@ template <class V> void fields(V& v, Pool& x) {
   v(x.id, x.name, x.model, x.served_model, x.engine, x.role, x.accelerator, x.tensor_parallel,
     x.precision, x.usd_per_hour, x.concurrency_max, x.ejected_share_max, x.tenants);
 }
-template <class V> void fields(V& v, Endpoint& x) { v(x.id, x.pool, x.address, x.rank, x.tls, x.lists_loras, x.loras); }
+template <class V> void fields(V& v, Endpoint& x) {
+  v(x.id, x.pool, x.address, x.rank, x.tls, x.lists_loras, x.loras);
+}
 template <class V> void fields(V& v, Tenant& x) { v(x.id, x.name, x.concurrency_max); }
 template <class V> void fields(V& v, Objective& x) {
   v(x.id, x.name, x.ttft, x.tpot, x.e2e, x.latency_weight, x.seconds_per_usd);

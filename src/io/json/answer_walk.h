@@ -54,7 +54,8 @@ class FinishedChoices {
 };
 
 // Readers of single values at the cursor. All return false on a syntax fault only; a value of an
-// unexpected type, and a count or time beyond all reason, are skipped. `depth` is that of the container around the value.
+// unexpected type, and a count or time beyond all reason, are skipped. `depth` is that of the
+// container around the value.
 bool read_integer(Cursor& c, int depth, std::int64_t& out);
 bool read_milliseconds(Cursor& c, int depth, double& out);
 bool read_usage(Cursor& c, int depth, UsageParts& out, bool& present);
