@@ -312,8 +312,9 @@ class Tenants(Case):
         self.assertEqual(self.gateway.chat(headers={"x-api-key": self.KEY}).status, 200)
 
     def test_two_different_keys_at_once_are_refused(self):
-        answer = self.gateway.chat(headers={**self.bearer(self.KEY), "x-api-key": self.OTHER})
-        self.assertEqual(answer.status, 401)
+        for more in ({"x-api-key": self.OTHER}, {"AUTHORIZATION": f"Bearer {self.OTHER}"}):
+            answer = self.gateway.chat(headers={**self.bearer(self.KEY), **more})
+            self.assertEqual(answer.status, 401, more)
 
     def test_a_model_that_a_tenant_may_not_use_does_not_exist_for_it(self):
         body = {**chat(), "model": "only-alpha"}
@@ -337,7 +338,9 @@ class Tenants(Case):
 
     def test_the_engine_gets_the_pools_key_and_never_the_clients(self):
         body = {**chat(), "model": "fake"}
-        for headers in (self.bearer(self.OTHER), {"x-api-key": self.OTHER}):
+        for headers in (self.bearer(self.OTHER), {"x-api-key": self.OTHER},
+                        {**self.bearer(self.OTHER), "api-key": self.OTHER,
+                         "cookie": f"session={self.OTHER}"}):
             self.assertEqual(self.gateway.chat(body, headers).status, 200)
             seen = self.fake.requests[-1]
             self.assertEqual(seen["authorization"], f"Bearer {self.UPSTREAM}")

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "io/gateway/exchange.h"
+#include "io/gateway/identify.h"
 #include "io/gateway/session.h"
 #include "io/gateway/worker.h"
 #include "io/http/writer.h"
@@ -147,15 +148,12 @@ void Exchange::append_client_fields(std::string& out, const EndpointAccess& endp
       case FieldName::XForwardedProto:
         if (!trusted_peer()) continue;
         break;
-      case FieldName::Authorization:
-      case FieldName::XApiKey:
-        if (withhold_key) continue;
-        break;
       case FieldName::Other:
         if (worker_.withheld(field.name)) continue;
         break;
       default: break;
     }
+    if (withhold_key && is_credential(field)) continue;
     if (http::is_hop_by_hop(*head_, field)) continue;
     http::append_field(out, field);
   }

@@ -8,19 +8,40 @@
 
 namespace signalbox::gateway {
 
-std::string_view presented_key(const http::RequestHead& head) {
-  std::string_view bearer;
-  if (const auto field = head.fields.find(http::FieldName::Authorization)) {
-    constexpr std::string_view kScheme = "bearer ";
-    if (field->size() > kScheme.size() &&
-        strncasecmp(field->data(), kScheme.data(), kScheme.size()) == 0) {
-      bearer = http::trim_blanks(field->substr(kScheme.size()));
-    }
+namespace {
+
+// The key in `Bearer KEY`; empty: another scheme, or none.
+std::string_view bearer(std::string_view value) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (value.size() <= kScheme.size() ||
+      strncasecmp(value.data(), kScheme.data(), kScheme.size()) != 0) {
+    return {};
   }
-  const std::string_view direct = head.fields.find(http::FieldName::XApiKey).value_or("");
-  if (bearer.empty()) return direct;
-  if (!direct.empty() && direct != bearer) return {};
-  return bearer;
+  return http::trim_blanks(value.substr(kScheme.size()));
+}
+
+}  // namespace
+
+std::string_view presented_key(const http::RequestHead& head) {
+  std::string_view key;
+  for (const http::Field field : head.fields) {
+    std::string_view shown;
+    if (field.id == http::FieldName::Authorization) shown = bearer(field.value);
+    if (field.id == http::FieldName::XApiKey) shown = field.value;
+    if (shown.empty() || shown == key) continue;
+    if (!key.empty()) return {};
+    key = shown;
+  }
+  return key;
+}
+
+bool is_credential(const http::Field& field) {
+  const auto is = [&](std::string_view other) {
+    return field.name.size() == other.size() &&
+           strncasecmp(field.name.data(), other.data(), other.size()) == 0;
+  };
+  return field.id == http::FieldName::Authorization || field.id == http::FieldName::XApiKey ||
+         is("api-key") || is("x-goog-api-key") || is("cookie");
 }
 
 KeyHash hash_key(std::string_view key) {

@@ -11,8 +11,11 @@
 
 namespace signalbox::gateway {
 
-// The key of `Authorization: Bearer` or `x-api-key`; empty: none, or both and different.
+// The key of `Authorization: Bearer` or `x-api-key`; empty: none, or different ones.
 std::string_view presented_key(const http::RequestHead& head);
+
+// A field by which clients of some service show who they are; none of an engine's business.
+bool is_credential(const http::Field& field);
 
 KeyHash hash_key(std::string_view key);
 
