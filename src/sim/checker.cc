@@ -66,6 +66,7 @@ void Checker::take(const model::AttemptEnded& e, Instant now) {
   if (at == open_.end() || at->second.attempt != e.attempt || !at->second.endpoint) return;
   Open& open = at->second;
   open.delivered |= e.delivered;
+  open.gone |= e.client_left;
   open.failed = e.result != model::AttemptResult::Ok;
   open.passes = !open.failed || e.status != 0;
   --running_[open.endpoint];

@@ -176,6 +176,8 @@ class Core {
   void close_attempt(Request& request, const model::AttemptEnded& event, Instant now);
   void learn(Request& request, const model::AttemptEnded& event, Instant now);
   void calibrate(Request& request, const model::AttemptEnded& event, Instant now);
+  void finished_for_nobody(Request& request, const model::AttemptEnded& event, Instant now,
+                           Actions& out);
   void succeeded(Request& request, const model::AttemptEnded& event, Instant now, Actions& out);
   void conclude(Request& request, model::Outcome outcome, model::Conclude::Answer answer,
                 Duration retry_after, Actions& out);

@@ -75,8 +75,13 @@ void Core::on(const model::AttemptEnded& event, Instant now, Actions& out) {
     return;
   }
   if (!legal(request->attempt_grammar.take(model::AttemptGrammar::Signal::Ended))) return;
+  if (event.client_left) legal(request->grammar.take(model::RequestGrammar::Signal::ClientGone));
   legal(request->grammar.take(model::RequestGrammar::Signal::AttemptOver));
   const model::ModelId model = request->model;
+  if (event.client_left) {
+    finished_for_nobody(*request, event, now, out);
+    return drain_queue(model, now, out);
+  }
   if (event.result == model::AttemptResult::Ok) succeeded(*request, event, now, out);
   else failed(*request, event, now, out);
   drain_queue(model, now, out);
@@ -99,6 +104,19 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
   price_risk(request.endpoint, now);
   take_health_changes(now);
   request.endpoint = {};
+}
+
+// What an engine did after its client had left is work and teaches like any other.
+void Core::finished_for_nobody(Request& request, const model::AttemptEnded& event, Instant now,
+                               Actions& out) {
+  if (event.result == model::AttemptResult::Ok) {
+    learn(request, event, now);
+    calibrate(request, event, now);
+  } else if (!request.has_first_token) {
+    index_.withdraw(request.endpoint, query(request));
+  }
+  close_attempt(request, event, now);
+  conclude(request, model::Outcome::ClientGone, Answer::None, Duration(-1), out);
 }
 
 void Core::succeeded(Request& request, const model::AttemptEnded& event, Instant now,

@@ -168,6 +168,25 @@ TEST(Fleet, ANewConfigurationHoldsFromTheNextEventOn) {
   EXPECT_TRUE(desk.outcome(last)) << "nothing is tried again without a budget";
 }
 
+TEST(ClientLeft, WhatAnEngineFinishesForNobodyIsAccountedAndTeaches) {
+  Desk desk(1, 4);
+  const auto a = desk.arrive();
+  model::AttemptEnded end = desk.ending(a, AttemptResult::Ok);
+  end.usage = {500, 0, 20};
+  end.client_left = true;
+  desk.tell(end);
+  EXPECT_EQ(desk.outcome(a), Outcome::ClientGone);
+  EXPECT_EQ(desk.conclusion(a).answer, Answer::None);
+  EXPECT_EQ(desk.core().ledger().all().completion_tokens, 20);
+  const auto b = desk.arrive();
+  end = desk.ending(b, AttemptResult::Truncated);
+  end.client_left = true;
+  desk.tell(end);
+  EXPECT_EQ(desk.outcome(b), Outcome::ClientGone) << "nobody is there to try again for";
+  EXPECT_GT(desk.core().endpoints(model::PoolId(1), desk.now)[0].failure_risk, 0);
+  EXPECT_TRUE(desk.core().idle());
+}
+
 TEST(DrainOver, EveryRequestInFlightGetsItsOutcome) {
   Desk desk(1, 1);
   const auto running = desk.arrive(), waiting = desk.arrive();

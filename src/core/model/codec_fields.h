@@ -34,8 +34,8 @@ template <class V> void fields(V& v, EngineTimings& x) {
   v(x.queue, x.prefill, x.decode, x.prefill_tokens);
 }
 template <class V> void fields(V& v, AttemptEnded& x) {
-  v(x.request, x.attempt, x.result, x.status, x.delivered, x.tokens, x.retry_after, x.usage,
-    x.timings);
+  v(x.request, x.attempt, x.result, x.status, x.delivered, x.client_left, x.tokens,
+    x.retry_after, x.usage, x.timings);
 }
 template <class V> void fields(V& v, Progress::Entry& x) { v(x.request, x.attempt, x.tokens); }
 template <class V> void fields(V& v, Progress& x) { v(x.entries); }

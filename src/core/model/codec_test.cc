@@ -14,8 +14,8 @@ std::vector<Event> samples() {
   RequestArrived arrived{RequestId(7), 3, TenantId(2), RouteId(9), Api::Responses, true,
                          0xFFFFFFFFu, 12345, 64, 2, {}};
   arrived.prompt = {{{0xDEADBEEFDEADBEEFull, 2048}, {1, -5}}, 4096, Script::Cjk};
-  AttemptEnded ended{RequestId(1ull << 60), AttemptId(2), AttemptResult::Truncated, 200, true, 17,
-                     Duration(-1), {10, 5, 17}, {Duration(1), Duration(2), Duration(3), 5}};
+  AttemptEnded ended{RequestId(1ull << 60), AttemptId(2), AttemptResult::Truncated, 200, true, true,
+                     17, Duration(-1), {10, 5, 17}, {Duration(1), Duration(2), Duration(3), 5}};
   EngineState state;
   state.running = 3;
   state.kv_usage = 0.25;

@@ -83,6 +83,7 @@ struct AttemptEnded {
   AttemptResult result = AttemptResult::Ok;
   int status = 0;             // HTTP status of the engine; 0: none came
   bool delivered = false;     // bytes of this answer have gone to the client already
+  bool client_left = false;   // before it: the engine finished for nobody, and the request is over
   std::int64_t tokens = 0;    // content events or tokens counted by the relay
   Duration retry_after{-1};   // the engine's own word; negative: none
   Usage usage;

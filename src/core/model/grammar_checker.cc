@@ -68,7 +68,12 @@ Verdict GrammarChecker::read(const FirstToken& e) {
 Verdict GrammarChecker::read(const AttemptEnded& e) {
   const Verdict verdict = of_attempt(e.request, e.attempt, AttemptGrammar::Signal::Ended);
   if (verdict != Verdict::Legal) return verdict;
-  return requests_[e.request].request.take(RequestGrammar::Signal::AttemptOver);
+  RequestGrammar& request = requests_[e.request].request;
+  if (e.client_left) {
+    const Verdict gone = request.take(RequestGrammar::Signal::ClientGone);
+    if (gone == Verdict::Illegal) return gone;
+  }
+  return request.take(RequestGrammar::Signal::AttemptOver);
 }
 
 Verdict GrammarChecker::read(const Progress& e) {

@@ -294,11 +294,7 @@ void Exchange::upstream_broke(Broke how, const std::string& detail) {
 void Exchange::end_attempt(AttemptResult result) {
   deadline_.disarm();
   comment_.disarm();
-  if (phase_ == Phase::Orphan) {
-    phase_ = Phase::Core;
-    worker_.emit(model::ClientGone{id_});
-    return worker_.bury(session_);
-  }
+  const bool orphan = phase_ == Phase::Orphan;
   phase_ = Phase::Judged;
   if (status_ != 0) {
     record_.usage = relay_.usage();
@@ -315,6 +311,7 @@ void Exchange::end_attempt(AttemptResult result) {
   ended.result = result;
   ended.status = status_;
   ended.delivered = head_sent_;
+  ended.client_left = orphan;
   ended.retry_after = retry_after_;
   if (status_ != 0) {
     ended.tokens = relay_.tokens();
@@ -322,6 +319,7 @@ void Exchange::end_attempt(AttemptResult result) {
     ended.timings = relay_.timings();
   }
   worker_.emit(ended);
+  if (orphan) worker_.bury(session_);  // once the core has concluded the request
 }
 
 }  // namespace signalbox::gateway
