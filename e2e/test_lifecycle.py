@@ -348,12 +348,16 @@ class Tls(unittest.TestCase):
             self.assertIn(c.request("POST", CHAT, chat()).status, (502, 503))
         self.assertEqual(self.gateway.stop(), 0)
 
-    def test_engines_behind_tls_are_verified(self):
-        cert, key = certificate("engine")
+    def engine_behind_tls(self, cert, key):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
         fake = FakeEngine(tls=context)
         self.addCleanup(fake.stop)
+        return fake
+
+    def test_engines_behind_tls_are_verified(self):
+        cert, key = certificate("engine")
+        fake = self.engine_behind_tls(cert, key)
         trusted = Gateway(config=configuration([fake.url], pool={
             "engine": "openai", "tls": {"ca": str(cert), "server_name": "localhost"}}))
         self.assertEqual(trusted.chat().status, 200)
@@ -378,10 +382,7 @@ class Tls(unittest.TestCase):
 
     def test_trust_that_was_withdrawn_is_not_kept_alive(self):
         cert, key = certificate("trusted")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(cert, key)
-        fake = FakeEngine(tls=context)
-        self.addCleanup(fake.stop)
+        fake = self.engine_behind_tls(cert, key)
 
         def config(**tls):
             return configuration([fake.url], pool={"engine": "openai", "tls": tls},

@@ -171,6 +171,7 @@ class Server {
   void close_listeners();
   void end_drain();
   void check_drained();
+  std::size_t in_flight() const;
   void reload();
   void reopen_logs();
   void stop_workers();
@@ -370,11 +371,15 @@ void Server::close_listeners() {
   stage_until_ = loop_->now() + controller_->loaded().config.gateway.timeouts.drain;
 }
 
+std::size_t Server::in_flight() const {
+  std::size_t requests = 0;
+  host_->read([&](const flow::Flow& flow) { requests = flow.in_flight(); });
+  return requests;
+}
+
 void Server::end_drain() {
-  std::size_t in_flight = 0;
-  host_->read([&](const flow::Flow& flow) { in_flight = flow.in_flight(); });
   telemetry::log_warn("the time to drain is over; what is in flight ends with an error",
-                      {{"in_flight", in_flight}});
+                      {{"in_flight", in_flight()}});
   std::vector<model::Event> batch{model::DrainOver{}};
   host_->hand_in_foreign(batch);
   stop_ = Stop::LastWords;
@@ -386,9 +391,7 @@ void Server::check_drained() {
   if (stop_ == Stop::Notice && due) close_listeners();
   else if (stop_ == Stop::Drain && due) end_drain();
   else if (stop_ == Stop::LastWords && due) return loop_->stop();
-  std::size_t in_flight = 0;
-  host_->read([&](const flow::Flow& flow) { in_flight = flow.in_flight(); });
-  if (stop_ != Stop::Notice && in_flight == 0 && shared_->connections == 0) return loop_->stop();
+  if (stop_ != Stop::Notice && in_flight() == 0 && shared_->connections == 0) return loop_->stop();
   loop_->arm_after(*drain_timer_, std::chrono::milliseconds(50));
 }
 

@@ -3,13 +3,13 @@
 #include "io/gateway/admin_server.h"
 
 #include <openssl/crypto.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "io/gateway/identify.h"
 #include "io/http/body_decoder.h"
+#include "io/http/chars.h"
 #include "io/http/head_parser.h"
 #include "io/http/writer.h"
 #include "io/json/escape.h"
@@ -210,8 +210,7 @@ bool AdminServer::known_host(std::string_view host) const {
   if (host.empty() || numeric(host)) return true;
   const std::string_view name = host.substr(0, host.rfind(':'));
   const auto is_name = [&](std::string_view known) {
-    return known.size() == name.size() &&
-           strncasecmp(known.data(), name.data(), name.size()) == 0;
+    return http::equals_ignoring_case(known, name);
   };
   return is_name("localhost") || std::any_of(access_.hosts.begin(), access_.hosts.end(), is_name);
 }

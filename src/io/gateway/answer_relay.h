@@ -63,8 +63,6 @@ class AnswerRelay {
   // Nothing of the stream may be shown yet: no event has come.
   bool stream_begun() const { return stream_begun_; }
   bool stream_failed() const { return error_seen_; }
-  // The API's own end has come: nothing of use follows.
-  bool said_end() const { return end_seen_; }
   // The answer cannot be assembled in the room for it; held() says so to the client. The engine is
   // not to blame, and another one would say as much.
   bool overrun() const { return overrun_; }

@@ -7,6 +7,7 @@
 #include "io/gateway/exchange.h"
 #include "io/gateway/session.h"
 #include "io/gateway/worker.h"
+#include "io/http/chars.h"
 #include "io/http/writer.h"
 #include "io/json/escape.h"
 
@@ -28,10 +29,8 @@ bool ours(const http::Field& field) {
     case FieldName::Other: {
       constexpr std::string_view kCors = "access-control-";
       constexpr std::string_view kBuffering = "x-accel-buffering";
-      return (field.name.size() > kCors.size() &&
-              strncasecmp(field.name.data(), kCors.data(), kCors.size()) == 0) ||
-             (field.name.size() == kBuffering.size() &&
-              strncasecmp(field.name.data(), kBuffering.data(), kBuffering.size()) == 0);
+      return http::equals_ignoring_case(field.name.substr(0, kCors.size()), kCors) ||
+             http::equals_ignoring_case(field.name, kBuffering);
     }
     default: return false;
   }

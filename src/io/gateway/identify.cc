@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys are hashed before they are compared with anything.
 #include "io/gateway/identify.h"
+#include "io/http/chars.h"
 
 #include <openssl/sha.h>
 
@@ -13,10 +14,7 @@ namespace {
 // The key in `Bearer KEY`; empty: another scheme, or none.
 std::string_view bearer(std::string_view value) {
   constexpr std::string_view kScheme = "bearer ";
-  if (value.size() <= kScheme.size() ||
-      strncasecmp(value.data(), kScheme.data(), kScheme.size()) != 0) {
-    return {};
-  }
+  if (!http::equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return {};
   return http::trim_blanks(value.substr(kScheme.size()));
 }
 
@@ -37,8 +35,7 @@ std::string_view presented_key(const http::RequestHead& head) {
 
 bool is_credential(const http::Field& field) {
   const auto is = [&](std::string_view other) {
-    return field.name.size() == other.size() &&
-           strncasecmp(field.name.data(), other.data(), other.size()) == 0;
+    return http::equals_ignoring_case(field.name, other);
   };
   return field.id == http::FieldName::Authorization || field.id == http::FieldName::XApiKey ||
          is("api-key") || is("x-goog-api-key") || is("cookie");

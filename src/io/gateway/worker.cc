@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <strings.h>
 
+#include "io/http/chars.h"
 #include "io/net/clock.h"
 #include "io/telemetry/log.h"
 
@@ -146,11 +146,11 @@ void Worker::remember_name(const std::string& name, model::RequestId id) {
 
 bool Worker::withheld(std::string_view name) const {
   const auto is = [&](std::string_view other) {
-    return name.size() == other.size() &&
-           strncasecmp(name.data(), other.data(), other.size()) == 0;
+    return http::equals_ignoring_case(name, other);
   };
   constexpr std::string_view kOurs = "x-signalbox-";
-  if (name.size() > kOurs.size() && strncasecmp(name.data(), kOurs.data(), kOurs.size()) == 0) {
+  if (name.size() > kOurs.size() &&
+      http::equals_ignoring_case(name.substr(0, kOurs.size()), kOurs)) {
     return true;
   }
   // The first keeps llama.cpp generating after a disconnect; the others pin a rank or a priority.
