@@ -2,6 +2,7 @@
 """What clients see when engines fail, and what engines see when clients leave."""
 import json
 import pathlib
+import signal
 import threading
 import time
 
@@ -285,6 +286,37 @@ class Ejection(Case):
         begun = time.monotonic()
         wait_for("a recovered fleet serves", lambda: self.gateway.chat().status == 200, 3)
         print(f"[served again after {time.monotonic() - begun:.2f} s]", end=" ")
+
+
+class Hanging(Case):
+    """An engine that accepts and says nothing: a stopped process."""
+
+    @classmethod
+    def start(cls):
+        cls.fleet, cls.other = Fleet(1), Fleet(1)
+        cls.gateway = Gateway(config=configuration(cls.fleet.urls + cls.other.urls))
+
+    def tearDown(self):
+        check_invariants(self, self.gateway, [self.fleet, self.other])
+        self.other.stop()
+
+    def test_it_does_not_take_all_who_know_it(self):
+        body = chat("A long beginning that one engine holds. " * 400, stream=True)
+        for _ in range(4):
+            self.assertEqual(self.gateway.chat(body).status, 200)
+        holder, other = sorted((self.fleet, self.other), key=lambda f: f.calls(), reverse=True)
+        before = other.calls()[0]
+        holder.process.send_signal(signal.SIGSTOP)
+        clients = [self.gateway.connect() for _ in range(30)]
+        try:
+            for client in clients:
+                client.send(post(self.gateway, body))
+                time.sleep(0.1)
+            self.assertGreater(other.calls()[0] - before, 10)
+        finally:
+            holder.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            self.assertEqual(client.read_answer().status, 200)
 
 
 class Restart(Case):

@@ -123,7 +123,7 @@ void whole_life(benchmark::State& bench) {
     state.first_token(ring[(request + ring.size() / 2) % ring.size()], now);
     for (std::size_t k = 1; k <= 4; ++k) {
       const RequestKey& moving = ring[(request + k * ring.size() / 10) % ring.size()];
-      state.progress(moving, static_cast<std::int64_t>(250 - 50 * k));
+      state.progress(moving, static_cast<std::int64_t>(250 - 50 * k), now);
     }
   }
   for (const RequestKey& key : ring) state.ended(key, now);

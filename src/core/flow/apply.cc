@@ -126,6 +126,7 @@ routing::EndpointFacts Core::facts(const PoolState& pool, const EndpointState& e
   f.concurrency_limit = pool.declared.concurrency_max;
   if (f.concurrency_limit == 0) f.concurrency_limit = endpoint.slots;
   if (f.concurrency_limit == 0) f.concurrency_limit = belief.coefficients.sequences_max;
+  f.reach_seconds = endpoint.trouble_price;
   f.usd_per_second = pool.declared.usd_per_hour / 3600;
   f.context_tokens = m.context_tokens;
   f.coefficients = belief.coefficients;
@@ -166,7 +167,6 @@ void Core::remove_endpoint(model::EndpointId id, Instant now) {
   index_.remove(id);
   ejector_.remove(id);
   ledger_.endpoint_removed(id, now);
-  risky_.erase(id);
   std::erase(clearing_, id);
   endpoints_.erase(id);
 }

@@ -82,6 +82,7 @@ struct EndpointState {
   int slots = 0;                      // as the engine told last; 0: never
   model::SumCount token_seconds;      // as of the last look
   double decoding = 0;                // sequences past their first token then
+  double trouble_price = 0;           // s, of failures and silence, as routing was told
   std::uint64_t believed_version = 0; // of the pool's calibration when routing was told last
 };
 
@@ -194,10 +195,12 @@ class Core {
 
   // health.cc
   void take_health_changes(Instant now);
-  void price_risk(model::EndpointId id, Instant now);
+  void price_trouble(model::EndpointId id, Instant now);
+  bool price_troubles(Instant now);
 
   // tick.cc
-  void refresh_coefficients(Instant now);
+  void refresh_beliefs(Instant now);
+  bool refresh_coefficients(Instant now);
   void expire_waiting(Instant now, Actions& out);
 
   Request* find(model::RequestId id);
@@ -237,11 +240,11 @@ class Core {
   std::vector<model::RequestId> leaving_;  // in flight when the drain was over; the last goes first
   static constexpr double kServiceSeconds = 1;        // before anything is known
   std::map<model::ModelId, double> service_seconds_;  // decayed mean of how long an answer takes
-  std::set<model::EndpointId> risky_;  // endpoints whose recent failures are priced
+  model::EndpointId price_next_;       // whom the next slice of price_troubles() begins with
   std::set<model::ModelId> drain_next_;     // queues that still may move: at the next tick
   std::set<model::ModelId> apart_;          // all who wait for them wait apart
   std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
-  Instant refresh_at_ = kNever;        // coefficients and risks are handed to routing then
+  Instant refresh_at_ = kNever;        // what is believed of endpoints is handed to routing then
 };
 
 }  // namespace signalbox::flow

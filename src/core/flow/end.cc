@@ -101,7 +101,7 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
     record->e2e = now - request.sent;
     record->usage = event.usage;
   }
-  price_risk(request.endpoint, now);
+  price_trouble(request.endpoint, now);
   take_health_changes(now);
   request.endpoint = {};
 }

@@ -57,6 +57,36 @@ TEST(Affinity, AFullHolderIsLeftForAnotherPlace) {
   EXPECT_NE(desk.place(desk.arrive(turn(desk, 1, 19))), holder);
 }
 
+TEST(Affinity, ASilentHolderIsLeftAndComesBack) {
+  Desk desk(2, 64);
+  const auto first = desk.arrive(turn(desk, 1, 64));
+  answer(desk, first, 32'000, 0);
+  const auto holder = desk.place(first);
+  std::vector<model::RequestId> stuck;
+  int elsewhere = 0;
+  for (int i = 0; i < 40; ++i) {  // for ten seconds the holder says nothing; the other answers
+    const auto r = desk.arrive(turn(desk, 1, 65));
+    if (desk.place(r) == holder) {
+      stuck.push_back(r);
+      desk.wait(250ms);
+      continue;
+    }
+    ++elsewhere;
+    desk.wait(200ms);
+    desk.first_token(r);
+    desk.wait(50ms);
+    desk.complete(r);
+  }
+  EXPECT_GT(elsewhere, 20) << "a hung engine must not take all who know it";
+  for (const model::RequestId r : stuck) {
+    desk.first_token(r);
+    desk.complete(r);
+  }
+  desk.wait(1s);
+  EXPECT_EQ(desk.core().endpoints(model::PoolId(1), desk.now)[0].load.ours, 0);
+  EXPECT_EQ(desk.place(desk.arrive(turn(desk, 2, 1))), holder) << "nothing is held against it";
+}
+
 TEST(Affinity, ALoadedHolderIsLeftWhenWaitingCostsMoreThanComputing) {
   Desk desk(2, 64);
   const auto first = desk.arrive(turn(desk, 1, 2));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What recovery thinks of endpoints becomes what routing knows: who is out, and what a recent
-// failure costs.
+// failure or a present silence costs.
+#include <algorithm>
+
 #include "core/flow/core.h"
 
 namespace signalbox::flow {
@@ -11,17 +13,35 @@ namespace {
 // before an ejection, and no endpoint is lost for good.
 constexpr double kFailureSeconds = 10;
 constexpr double kRiskForgotten = 0.005;
+// Shorter silences are noise of the network and of steps.
+constexpr double kSilenceNoticed = 0.25;
+constexpr std::size_t kPriceSlice = 256;
 
 }  // namespace
 
-void Core::price_risk(model::EndpointId id, Instant now) {
-  if (!endpoints_.contains(id)) return;
+// Who has shown nothing for so long may well go on for as long again, so the silence itself is the
+// price (docs/decisions/0008).
+void Core::price_trouble(model::EndpointId id, Instant now) {
+  EndpointState* endpoint = find(id);
+  if (endpoint == nullptr) return;
   const double risk = ejector_.failure_risk(id, now);
-  if (risk < kRiskForgotten && !risky_.contains(id)) return;
-  if (risk < kRiskForgotten) risky_.erase(id);
-  else risky_.insert(id);
-  load_.set_reach(id, risk < kRiskForgotten ? 0 : risk * kFailureSeconds);
-  if (!risky_.empty()) refresh_at_ = std::min(refresh_at_, now + std::chrono::milliseconds(250));
+  const double silence = load_.silence(id, now);
+  const double price = (risk < kRiskForgotten ? 0 : risk * kFailureSeconds) +
+                       (silence < kSilenceNoticed ? 0 : silence);
+  if (price == endpoint->trouble_price) return;
+  endpoint->trouble_price = price;
+  load_.set_reach(id, price);
+}
+
+// One slice of all endpoints; true: the round goes on.
+bool Core::price_troubles(Instant now) {
+  auto next = endpoints_.lower_bound(price_next_);
+  for (std::size_t i = 0; i < kPriceSlice && next != endpoints_.end(); ++i, ++next) {
+    load_.presume(next->first, now);
+    price_trouble(next->first, now);
+  }
+  price_next_ = next == endpoints_.end() ? model::EndpointId{} : next->first;
+  return static_cast<bool>(price_next_);
 }
 
 void Core::take_health_changes(Instant) {

@@ -98,7 +98,7 @@ void Core::forget_failures(model::EndpointId id, const PoolState& pool, Instant 
   ejector_.remove(id);
   ejector_.add(id, pool.declared.id, pool.declared.ejected_share_max);
   load_.set_availability(id, routing::Availability::Open);
-  price_risk(id, now);
+  price_trouble(id, now);
   take_health_changes(now);
 }
 

@@ -149,8 +149,9 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
 
   const std::int64_t fresh =
       std::max<std::int64_t>(1, match_.prompt_tokens - request.cached_tokens);
-  load_.dispatched(decision.endpoint, {id, request.attempt},
-                   {fresh, request.cached_tokens, decision.ask.output}, now);
+  load_.dispatched(
+      decision.endpoint, {id, request.attempt},
+      {fresh, request.cached_tokens, decision.ask.output, !request.arrived.stream}, now);
   const double work = terms.prefill + static_cast<double>(decision.ask.output * terms.tpot);
   ledger_.started(id, decision.endpoint, std::max(1e-6, work), now);
   request.pass = ejector_.dispatched(decision.endpoint);

@@ -31,7 +31,7 @@ void Core::on(const model::FirstToken& event, Instant now, Actions&) {
   }
 }
 
-void Core::on(const model::Progress& event, Instant, Actions&) {
+void Core::on(const model::Progress& event, Instant now, Actions&) {
   for (const model::Progress::Entry& entry : event.entries) {
     Request* request = find(entry.request);
     if (request == nullptr || request->attempt != entry.attempt) {
@@ -39,7 +39,7 @@ void Core::on(const model::Progress& event, Instant, Actions&) {
       continue;
     }
     if (!legal(request->attempt_grammar.take(model::AttemptGrammar::Signal::Progress))) continue;
-    load_.progress({entry.request, entry.attempt}, entry.tokens);
+    load_.progress({entry.request, entry.attempt}, entry.tokens, now);
   }
 }
 

@@ -22,12 +22,7 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
   expire_waiting(now, out);
   ejector_.advance(now);
   take_health_changes(now);
-  if (now >= refresh_at_) {
-    refresh_at_ = kNever;
-    const std::vector<model::EndpointId> risky(risky_.begin(), risky_.end());
-    for (const model::EndpointId id : risky) price_risk(id, now);
-    refresh_coefficients(now);
-  }
+  if (now >= refresh_at_) refresh_beliefs(now);
   if (!clearing_.empty() &&
       index_.clear_some(clearing_.back(), cache::PrefixIndex::kSlice)) {
     clearing_.pop_back();
@@ -57,7 +52,15 @@ void Core::expire_waiting(Instant now, Actions& out) {
   }
 }
 
-void Core::refresh_coefficients(Instant now) {
+void Core::refresh_beliefs(Instant now) {
+  const bool prices = price_troubles(now);
+  const bool speeds = refresh_coefficients(now);
+  const bool more = prices || speeds;
+  refresh_at_ = now + (more ? kRefreshInterval / 10 : kRefreshInterval);
+}
+
+// One slice of each pool; true: more may be to be told.
+bool Core::refresh_coefficients(Instant now) {
   bool more = false;
   for (auto& [id, pool] : pools_) {
     const std::uint64_t version = pool.calibrator->version();
@@ -76,7 +79,7 @@ void Core::refresh_coefficients(Instant now) {
     }
     more |= told == kRefreshSlice;
   }
-  refresh_at_ = std::min(refresh_at_, now + (more ? kRefreshInterval / 10 : kRefreshInterval));
+  return more;
 }
 
 }  // namespace signalbox::flow

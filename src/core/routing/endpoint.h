@@ -37,6 +37,7 @@ struct Work {
   std::int64_t fresh_tokens = 0;   // prompt tokens to compute
   std::int64_t cached_tokens = 0;  // prompt tokens held there
   double output_mean = 1;          // expected output tokens
+  bool plain = false;              // not streamed: shows nothing before its end
 };
 
 // The load of an endpoint, for views.
@@ -76,6 +77,7 @@ struct Seat {
   std::int64_t tokens_queued = 0;   // fresh ones of the latter: Q
   Duration prefill_queued{};        // W, the head's elapsed part not yet taken off
   Instant head_since{};             // when the head of `waiting` began
+  Instant sign_at{};                // when an answer last grew
   RecordList waiting;               // no first token yet, in the order sent
   RecordList decoding;
   Remaining remaining;

@@ -27,6 +27,7 @@ class InFlight {
     std::uint32_t next = kNone;    // in the endpoint's list: queued, else decoding
     std::uint32_t previous = kNone;
     bool queued = true;            // has no first token yet
+    bool plain = false;            // shows nothing before its end
     Duration prefill{};            // P as predicted when sent
     std::int64_t fresh = 0;
     std::int64_t cached = 0;

@@ -60,6 +60,7 @@ bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& 
   record.fresh = std::max<std::int64_t>(0, work.fresh_tokens);
   record.cached = std::max<std::int64_t>(0, work.cached_tokens);
   record.output = whole_output(work.output_mean);
+  record.plain = work.plain;
   const auto fresh = static_cast<double>(record.fresh);
   const auto cached = static_cast<double>(record.cached);
   const double prefill = c.prefill_work(fresh, cached);
@@ -68,6 +69,7 @@ bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& 
   if (index == kNone) return false;
 
   rebase(now);
+  presume(*seat, now);
   const double batch = seat->in_flight();
   const double prompt = fresh + cached;
   const auto output = static_cast<double>(record.output);
@@ -97,27 +99,57 @@ bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& 
 bool State::first_token(const RequestKey& key, Instant now) {
   const std::uint32_t index = records_.find(key);
   if (index == kNone || !records_.at(index).queued) return false;
+  Seat& seat = seats_[records_.at(index).seat];
+  presume(seat, now);
+  if (records_.at(index).queued) decodes(seat, index, now);
+  seat.sign_at = now;
+  settle(seat);
+  return true;
+}
+
+void State::decodes(Seat& seat, std::uint32_t index, Instant since) {
   InFlight::Record& record = records_.at(index);
-  Seat& seat = seats_[record.seat];
-  const bool head = seat.waiting.head == index;
+  if (seat.waiting.head == index) seat.head_since = since;
   seat.waiting.remove(records_, index);
-  if (head) seat.head_since = now;
   seat.decoding.append(records_, index);
   record.queued = false;
   --seat.queued;
   seat.kv_queued -= record.kv();
   seat.tokens_queued -= record.fresh;
   seat.prefill_queued -= record.prefill;
-  settle(seat);
-  return true;
 }
 
-bool State::progress(const RequestKey& key, std::int64_t tokens) {
+void State::presume(Seat& seat, Instant now) {
+  while (seat.waiting.head != kNone) {
+    const InFlight::Record& head = records_.at(seat.waiting.head);
+    const Instant due = seat.head_since + head.prefill;
+    if (!head.plain || due > now) return;
+    decodes(seat, seat.waiting.head, due);
+  }
+}
+
+void State::presume(model::EndpointId id, Instant now) {
+  Seat* seat = find(id);
+  if (seat == nullptr || seat->waiting.head == kNone) return;
+  presume(*seat, now);
+  settle(*seat);
+}
+
+double State::silence(model::EndpointId id, Instant now) const {
+  const Seat* seat = find(id);
+  if (seat == nullptr || seat->waiting.head == kNone) return 0;
+  const InFlight::Record& head = records_.at(seat->waiting.head);
+  const Duration late = now - std::max(seat->head_since + head.prefill, seat->sign_at);
+  return head.plain || late < head.prefill ? 0 : to_seconds(late);
+}
+
+bool State::progress(const RequestKey& key, std::int64_t tokens, Instant now) {
   const std::uint32_t index = records_.find(key);
   if (index == kNone) return false;
   InFlight::Record& record = records_.at(index);
   if (tokens <= record.tokens) return true;  // a digest that was overtaken
   Seat& seat = seats_[record.seat];
+  seat.sign_at = now;
   seat.remaining.remove(record.remaining());
   const std::int64_t more = tokens - record.tokens;
   record.tokens = tokens;
@@ -132,6 +164,7 @@ bool State::ended(const RequestKey& key, Instant now) {
   const std::uint32_t index = records_.find(key);
   if (index == kNone) return false;
   Seat& seat = seats_[records_.at(index).seat];
+  presume(seat, now);
   const bool head = seat.waiting.head == index;
   forget(seat, index);
   if (head) seat.head_since = now;

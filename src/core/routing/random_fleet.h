@@ -81,7 +81,7 @@ class RandomFleet {
     if (!state_.feasible(target, q, &why) && why != Reason::Ejected) return;
     const RequestKey key{model::RequestId(++requests_), model::AttemptId(1)};
     const auto cached = q.match == nullptr ? 0 : q.match->cached_tokens(target);
-    const Work work{q.prompt_tokens - cached, cached, q.output_mean};
+    const Work work{q.prompt_tokens - cached, cached, q.output_mean, rng_.below(4) == 0};
     const Load load = state_.load(target, now_);
     if (!state_.dispatched(target, key, work, now_)) return;
     if (!shape_.timed) return live_.push_back({key, 0, false});
@@ -101,7 +101,7 @@ class RandomFleet {
       state_.first_token(live.key, now_);
     } else {
       live.tokens += 1 + static_cast<std::int64_t>(rng_.below(200));
-      state_.progress(live.key, live.tokens);
+      state_.progress(live.key, live.tokens, now_);
     }
   }
 
@@ -200,7 +200,7 @@ class RandomFleet {
       state_.ended(due.key, due.at);
       return;
     }
-    if (due.tokens > 0) state_.progress(due.key, static_cast<std::int64_t>(due.tokens));
+    if (due.tokens > 0) state_.progress(due.key, static_cast<std::int64_t>(due.tokens), due.at);
     const double more = std::max(1.0, std::min(64.0, due.all - due.tokens));
     due.tokens += more;
     due.at += from_seconds(more * due.step);

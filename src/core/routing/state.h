@@ -39,11 +39,18 @@ class State {
   // the others are false for an attempt that is not in flight: late or duplicate, nothing changes.
   bool dispatched(model::EndpointId id, const RequestKey& key, const Work& work, Instant now);
   bool first_token(const RequestKey& key, Instant now);
-  bool progress(const RequestKey& key, std::int64_t tokens);
+  bool progress(const RequestKey& key, std::int64_t tokens, Instant now);
   bool ended(const RequestKey& key, Instant now);
 
   // A look at the engine, taken now: what it holds beyond ours belongs to others.
   void observed(model::EndpointId id, const model::EngineState& state, Instant now);
+
+  // Lets the predicted time stand for first tokens that nobody will see. The sooner after it this
+  // is called, the better; dispatched() and the like do it for their endpoint.
+  void presume(model::EndpointId id, Instant now);
+  // Seconds for which an engine has shown nothing though a first token is due. 0 while none is late
+  // by its whole prediction, or while any of its answers grows.
+  double silence(model::EndpointId id, Instant now) const;
 
   // Nothing of ours in flight and every counter at zero.
   bool idle() const;
@@ -142,6 +149,8 @@ class State {
   int limit(const Seat& seat) const;
 
   void forget(Seat& seat, std::uint32_t index);
+  void presume(Seat& seat, Instant now);
+  void decodes(Seat& seat, std::uint32_t index, Instant since);
   void rebase(Instant now);
   void move_base(Instant now);
   double growth(Instant now) const;   // e^((now − base)/window)

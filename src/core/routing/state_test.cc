@@ -81,7 +81,7 @@ TEST_F(StateTest, kv_and_step_follow_the_tokens_in_flight) {
   EXPECT_NEAR(inputs(10).pass, 0.010, 1e-6) << "it does not decode yet";
   EXPECT_EQ(inputs(10).pass_wait, 0);
   state_.first_token(key(1), at(11));
-  state_.progress(key(1), 30);
+  state_.progress(key(1), 30, at(11));
   EXPECT_EQ(inputs(11).kv, 1230);
   EXPECT_NEAR(inputs(11).pass, 0.011, 1e-6);
   EXPECT_NEAR(inputs(11).pass_wait, 0.0055, 1e-6);
@@ -104,7 +104,7 @@ TEST_F(StateTest, overlap_is_what_remains_but_at_most_our_own_output) {
   state_.dispatched(kOne, key(2), {10, 0, 1000}, at(10));
   EXPECT_EQ(inputs(10, 100, 50).overlap, 100);    // 50 + 50
   EXPECT_EQ(inputs(10, 100, 400).overlap, 500);   // 100 + 400
-  state_.progress(key(2), 900);
+  state_.progress(key(2), 900, at(11));
   EXPECT_EQ(inputs(10, 100, 400).overlap, 225);   // 100 + an eighth of the mean at least
 }
 
@@ -184,17 +184,63 @@ TEST_F(StateTest, the_gauge_corrects_shared_prefixes_in_memory) {
   EXPECT_EQ(state_.load(kOne, at(12)).kv_used, 0);
 }
 
+TEST_F(StateTest, the_first_token_of_a_plain_answer_is_presumed_when_it_is_due) {
+  state_.dispatched(kOne, key(1), {1000, 0, 50, true}, at(10));
+  state_.dispatched(kOne, key(2), {500, 0, 50}, at(10));
+  state_.presume(kOne, at(10.9));
+  EXPECT_EQ(state_.load(kOne, at(10.9)).queued, 2);
+  state_.presume(kOne, at(11.2));
+  EXPECT_EQ(state_.load(kOne, at(11.2)).queued, 1);
+  EXPECT_EQ(inputs(11.2).decoding, 1);
+  EXPECT_NEAR(inputs(11.2).wait, 0.3, 1e-5) << "the next one began at 11";
+  state_.presume(kOne, at(60));
+  EXPECT_EQ(state_.load(kOne, at(60)).queued, 1) << "that of a stream is seen";
+  EXPECT_TRUE(state_.ended(key(1), at(61)));
+  EXPECT_TRUE(state_.ended(key(2), at(61)));
+  EXPECT_TRUE(state_.idle());
+}
+
+TEST_F(StateTest, silence_counts_from_the_first_token_that_is_due) {
+  state_.dispatched(kOne, key(1), {1000, 0, 50}, at(10));
+  EXPECT_EQ(state_.silence(kOne, at(10.9)), 0);
+  EXPECT_EQ(state_.silence(kOne, at(11.9)), 0) << "not late by its whole prediction";
+  EXPECT_NEAR(state_.silence(kOne, at(14)), 3, 1e-9);
+  state_.dispatched(kOne, key(2), {100, 0, 50}, at(14));
+  EXPECT_NEAR(state_.silence(kOne, at(15)), 4, 1e-9) << "who comes later ends no silence";
+  state_.ended(key(2), at(15));
+  EXPECT_NEAR(state_.silence(kOne, at(15)), 4, 1e-9) << "nor who leaves";
+  state_.first_token(key(1), at(15));
+  EXPECT_EQ(state_.silence(kOne, at(15)), 0);
+}
+
+TEST_F(StateTest, an_engine_whose_answers_grow_is_not_silent) {
+  state_.dispatched(kOne, key(1), {100, 0, 50}, at(10));
+  state_.first_token(key(1), at(10.1));
+  state_.dispatched(kOne, key(2), {100, 0, 50}, at(11));
+  state_.progress(key(1), 5, at(19.9));
+  EXPECT_EQ(state_.silence(kOne, at(19.95)), 0);
+  state_.progress(key(1), 5, at(20.5));
+  EXPECT_NEAR(state_.silence(kOne, at(21)), 1.1, 1e-9) << "the same count again is no growth";
+}
+
+TEST_F(StateTest, plain_answers_are_no_silence) {
+  state_.dispatched(kOne, key(1), {100, 0, 50, true}, at(10));
+  EXPECT_EQ(state_.silence(kOne, at(60)), 0);
+  state_.dispatched(kOne, key(2), {100, 0, 50}, at(60));
+  EXPECT_NEAR(state_.silence(kOne, at(62)), 1.9, 1e-9) << "a stream behind it would be seen";
+}
+
 TEST_F(StateTest, late_and_duplicate_events_change_nothing) {
   EXPECT_FALSE(state_.first_token(key(1), at(1)));
-  EXPECT_FALSE(state_.progress(key(1), 10));
+  EXPECT_FALSE(state_.progress(key(1), 10, at(11)));
   EXPECT_FALSE(state_.ended(key(1), at(1)));
   EXPECT_TRUE(state_.dispatched(kOne, key(1), {100, 0, 50}, at(1)));
   EXPECT_FALSE(state_.dispatched(kOne, key(1), {100, 0, 50}, at(1)));
   EXPECT_FALSE(state_.dispatched(EndpointId(9), key(2), {100, 0, 50}, at(1)));
   EXPECT_TRUE(state_.first_token(key(1), at(1)));
   EXPECT_FALSE(state_.first_token(key(1), at(2)));
-  EXPECT_TRUE(state_.progress(key(1), 20));
-  EXPECT_TRUE(state_.progress(key(1), 10));
+  EXPECT_TRUE(state_.progress(key(1), 20, at(11)));
+  EXPECT_TRUE(state_.progress(key(1), 10, at(11)));
   EXPECT_EQ(state_.load(kOne, at(2)).kv_tokens, 120);
   EXPECT_TRUE(state_.ended(key(1), at(2)));
   EXPECT_FALSE(state_.ended(key(1), at(2)));
@@ -205,8 +251,8 @@ TEST_F(StateTest, all_is_zero_again_on_every_path) {
   for (std::uint64_t i = 1; i <= 6; ++i) state_.dispatched(kOne, key(i), {100, 7, 50}, at(10));
   state_.first_token(key(2), at(11));
   state_.first_token(key(3), at(11));
-  state_.progress(key(3), 500);
-  state_.progress(key(4), 3);
+  state_.progress(key(3), 500, at(11));
+  state_.progress(key(4), 3, at(11));
   EXPECT_FALSE(state_.idle());
   for (std::uint64_t i = 1; i <= 6; ++i) state_.ended(key(i), at(12));
   EXPECT_TRUE(state_.idle());
