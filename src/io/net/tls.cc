@@ -67,6 +67,10 @@ Result<std::shared_ptr<TlsContext>> TlsContext::server(const std::string& certif
                    "The client CA '" + client_ca + "' cannot be used: " + last_error() + ".");
     }
     SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    // Without it OpenSSL fails every handshake that resumes a session. Sessions of other contexts
+    // stay strangers: each context has ticket keys and a cache of its own.
+    static constexpr unsigned char kSessions[] = "signalbox";
+    SSL_CTX_set_session_id_context(raw, kSessions, sizeof kSessions - 1);
   }
   return context;
 }
