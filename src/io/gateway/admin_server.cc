@@ -23,6 +23,7 @@ using Status = net::IoResult::Status;
 
 constexpr Duration kIdle = std::chrono::seconds(30);    // between requests, and inside an answer
 constexpr Duration kRequest = std::chrono::seconds(5);  // from its first byte, or from the accept
+constexpr Duration kProbe = kRequest;                   // inside an answer to who shows no right
 constexpr std::uint64_t kBodyMax = 1 << 20;
 
 AdminAnswer refusal(int status, std::string_view message) {
@@ -126,7 +127,7 @@ class AdminServer::Connection final : public net::Watcher {
     http::append_end_of_head(text);
     if (!head_only) text += answer.body;
     out_.append(text);
-    server_.loop_.arm_after(timer_, kIdle);
+    server_.loop_.arm_after(timer_, trusted_ ? kIdle : kProbe);
     flush();
   }
 
@@ -187,12 +188,12 @@ void AdminServer::take(net::Fd taken) {
   reference.begin();
 }
 
-// Who has waited longest goes: those that have shown no right to be here first, those whose answer
-// is under way not at all.
+// Who has waited longest goes: those that have shown no right to be here first, even inside an
+// answer; of the others those whose answer is under way not at all.
 void AdminServer::make_room() {
   Connection* out = nullptr;
   for (const auto& [connection, owned] : connections_) {
-    if (connection->closed() || connection->answering()) continue;
+    if (connection->closed() || (connection->trusted() && connection->answering())) continue;
     if (out == nullptr || std::pair(connection->trusted(), connection->idle_since()) <
                               std::pair(out->trusted(), out->idle_since())) {
       out = connection;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small HTTP server for the admin API and metrics: whole requests in, whole answers out, on its
 // own loop's thread. Checks who asks before what is asked: Host, browser origin, token.
-// Keeps: connections that ask nothing keep nobody out.
+// Keeps: connections that ask nothing, or ask for probes and read no answer, keep nobody out.
 #pragma once
 
 #include <functional>

@@ -4,6 +4,9 @@
 #include "io/gateway/admin_server.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -17,9 +20,17 @@ namespace {
 // Blocking, with a limit that only a failing test reaches.
 class Client {
  public:
-  explicit Client(const net::Address& address)
+  // Deaf: the kernels on the way take little of what is not read.
+  enum class Kind : std::uint8_t { Plain, Deaf };
+  explicit Client(const net::Address& address, Kind kind = Kind::Plain)
       : fd_(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const timeval limit{20, 0};
+    if (kind == Kind::Deaf) {
+      const int buffer = 4096;
+      const int segment = 536;  // a sender's buffer grows with it
+      ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+      ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
+    }
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     EXPECT_EQ(::connect(fd_.get(), address.raw(), address.length()), 0);
   }
@@ -44,6 +55,16 @@ class Client {
     std::string text = rest_.substr(0, size);
     rest_.erase(0, size);
     return text;
+  }
+  // Waits for the first byte of an answer, and leaves it there.
+  bool answer_began() {
+    char byte = 0;
+    return ::recv(fd_.get(), &byte, 1, MSG_PEEK) == 1;
+  }
+  // Waits for a reset, whatever there is to read.
+  bool reset() {
+    pollfd entry{fd_.get(), 0, 0};
+    return ::poll(&entry, 1, 20'000) == 1 && (entry.revents & POLLERR) != 0;
   }
   // Whether the server closed, with nothing before.
   bool closed() { return rest_.empty() && !more() && ended_; }
@@ -80,6 +101,7 @@ class AdminServerTest : public ::testing::Test {
   }
   static AdminAnswer page(const AdminRequest& request) {
     if (request.path == "/big") return {200, "text/plain", std::string(8 << 20, 'b')};
+    if (request.query == "long") return {200, "text/plain", std::string(1 << 20, 'l')};
     if (request.path == "/missing") return {404, "application/json", "{}"};
     std::string text(request.method == http::Method::Post ? "POST " : "GET ");
     text.append(request.path).append("?").append(request.query).append(" ").append(request.body);
@@ -280,6 +302,40 @@ TEST_F(AdminServerTest, who_was_answered_stays_while_silent_ones_can_go) {
   EXPECT_EQ(status(get("/livez")), "200");
   known.send(get("/again"));
   EXPECT_EQ(body_of(known.answer()), "GET /again? ");
+}
+
+TEST_F(AdminServerTest, who_reads_no_answer_keeps_nobody_out) {
+  start();
+  std::vector<std::unique_ptr<Client>> deaf;
+  for (int i = 0; i < 256; ++i) {
+    deaf.push_back(std::make_unique<Client>(address_, Client::Kind::Deaf));
+    deaf.back()->send(get("/livez?long"));
+    ASSERT_TRUE(deaf.back()->answer_began());
+  }
+  EXPECT_EQ(status(get("/livez")), "200");
+}
+
+TEST_F(AdminServerTest, an_answer_that_was_asked_for_with_right_is_not_cut_for_probes) {
+  start();
+  Client slow(address_, Client::Kind::Deaf);
+  slow.send(get("/big"));
+  ASSERT_TRUE(slow.answer_began());
+  std::vector<std::unique_ptr<Client>> deaf;
+  for (int i = 0; i < 300; ++i) {
+    deaf.push_back(std::make_unique<Client>(address_, Client::Kind::Deaf));
+    deaf.back()->send(get("/livez?long"));
+    ASSERT_TRUE(deaf.back()->answer_began());
+  }
+  EXPECT_EQ(body_of(slow.answer()).size(), 8u << 20);
+}
+
+TEST_F(AdminServerTest, an_answer_without_right_has_a_short_deadline) {
+  start();
+  Client deaf(address_, Client::Kind::Deaf);
+  std::string more = get("/livez?long");
+  for (int i = 0; i < 300; ++i) more += get("/livez");  // unread, they make the end a reset
+  deaf.send(more);
+  EXPECT_TRUE(deaf.reset());  // long before the client's own patience ends
 }
 
 TEST_F(AdminServerTest, half_a_head_has_a_short_deadline) {
