@@ -123,7 +123,7 @@ flow::Config core_config(const spec::Gateway& gateway) {
 }
 
 Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher,
-                       std::uint64_t seed)
+                       std::uint64_t seed, Resolver::Lookup lookup)
     : loop_(loop), host_(host), publisher_(std::move(publisher)),
       observer_(loop, {}, Rng(seed, "observe"),
                 {[this](model::Event event) {
@@ -136,7 +136,8 @@ Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publishe
                             {{"engine", name}, {"why", error.message}});
                  },
                  nullptr}),
-      resolver_(loop, [this](spec::Resolved resolved) { on_resolved(std::move(resolved)); }),
+      resolver_(loop, [this](spec::Resolved resolved) { on_resolved(std::move(resolved)); },
+                std::move(lookup)),
       resolve_timer_([this] { resolve_names(); }), rebuild_timer_([this] { rebuild(); }) {}
 
 Controller::~Controller() = default;
@@ -205,12 +206,15 @@ void Controller::resolve_names() {
     if (!net::Address::parse(spec::host_port(url))) names.push_back(spec::host_port(url));
   }
   loop_.arm_after(resolve_timer_, loaded_.config.gateway.observe.resolve_interval);
-  if (!names.empty()) {
-    look_again_ = !resolver_.start(std::move(names));
-    return;
+  if (names.empty()) {
+    look_again_ = false;
+    looked_up_ = true;
+    return tell_notes();
   }
-  looked_up_ = true;
-  tell_notes();
+  const bool others = names != asked_;
+  const bool begun = resolver_.start(names);
+  if (begun) asked_ = std::move(names);
+  look_again_ = !begun && others;
 }
 
 // Once each, and again when it was gone between. What no look-up has been done for is no news.

@@ -32,7 +32,8 @@ using Publisher = std::function<void(std::shared_ptr<const gateway::Published>)>
 
 class Controller {
  public:
-  Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher, std::uint64_t seed);
+  Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher, std::uint64_t seed,
+             Resolver::Lookup lookup = net::resolve);
   ~Controller();
 
   // Serves what the configuration declares. `tls` was made for it.
@@ -81,9 +82,10 @@ class Controller {
   TlsContexts tls_;
   std::shared_ptr<const gateway::Published> published_;
   std::vector<model::Event> batch_;
-  std::set<std::string> told_;  // notes in force that the log has
-  bool looked_up_ = true;       // false: what has no address yet may have one in a moment
-  bool look_again_ = false;     // there are other names than those being looked up
+  std::set<std::string> told_;      // notes in force that the log has
+  bool looked_up_ = true;           // false: what has no address yet may have one in a moment
+  std::vector<std::string> asked_;  // names of the last look-up
+  bool look_again_ = false;         // there are other names than those being looked up
   Resolver resolver_;
   net::Timer resolve_timer_;
   net::Timer rebuild_timer_;
