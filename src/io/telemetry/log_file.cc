@@ -39,7 +39,9 @@ int open_file(const std::string& path, LogFile::Use use, std::string& error) {
   if (!file && !(known && (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)))) {
     error = "it is neither a file nor a terminal or pipe";
   } else if (file && use == LogFile::Use::Alone && ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    error = "another process, or another log of this one, writes it; give each its own file";
+    error = errno == EWOULDBLOCK
+                ? "another process, or another log of this one, writes it; give each its own file"
+                : std::string("it cannot be locked against others: ") + std::strerror(errno);
   } else {
     // From here on it is the writing thread that may wait.
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -47,6 +49,14 @@ int open_file(const std::string& path, LogFile::Use use, std::string& error) {
   }
   ::close(fd);
   return -1;
+}
+
+// Whether `path` leads to what `fd` is.
+bool is_open_as(int fd, const std::string& path) {
+  struct stat open {};
+  struct stat there {};
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         open.st_dev == there.st_dev && open.st_ino == there.st_ino;
 }
 
 // False: nothing more can be written; errno says why. What went out of `bytes` is taken back where
@@ -183,17 +193,17 @@ class LogFile::Writer {
 
   void open_again(std::string_view head) {
     if (path_ == "-") return;
-    // Our own lock would be in the way when the file was not renamed after all.
-    if (use_ == Use::Alone) ::flock(fd_, LOCK_UN);
-    std::string error;
-    int fresh = open_file(path_, use_, error);
-    if (fresh < 0) {
-      log_error("a log file cannot be opened again; the old one stays in use",
-                {{"path", path_}, {"error", error}});
-      if (use_ == Use::Alone) ::flock(fd_, LOCK_EX | LOCK_NB);
-      return;
+    // What was not renamed after all stays open: its lock would be in our own way.
+    if (!is_open_as(fd_, path_)) {
+      std::string error;
+      const int fresh = open_file(path_, use_, error);
+      if (fresh < 0) {
+        log_error("a log file cannot be opened again; the old one stays in use",
+                  {{"path", path_}, {"error", error}});
+        return;
+      }
+      ::close(std::exchange(fd_, fresh));
     }
-    ::close(std::exchange(fd_, fresh));
     struct stat status {};
     if (::fstat(fd_, &status) == 0 && status.st_size == 0 && !head.empty()) write(head, 0);
   }

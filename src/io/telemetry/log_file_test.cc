@@ -5,18 +5,36 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
+
+namespace {
+std::atomic<int> lock_error{0};  // what locking fails with; 0: it is the system's
+}
+
+// In the place of the C library's, for file systems that have no locks.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (const int error = lock_error; error != 0 && (operation & LOCK_EX) != 0) {
+    errno = error;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_flock, fd, operation));
+}
 
 namespace signalbox::telemetry {
 namespace {
@@ -45,6 +63,10 @@ LogFileConfig lazy(std::int64_t bytes = 8 << 20) {
   config.buffer_bytes_max = {bytes};
   config.write_interval = std::chrono::hours(1);
   return config;
+}
+
+Result<std::unique_ptr<LogFile>> open_alone(const std::string& path) {
+  return LogFile::open(path, lazy(), &LogFile::gap_line, LogFile::Use::Alone);
 }
 
 TEST_F(LogFileTest, AppendsInOrderBehindWhatIsThere) {
@@ -204,10 +226,41 @@ TEST_F(LogFileTest, DoesNotWaitForTheReaderOfAFifo) {
 }
 
 TEST_F(LogFileTest, IsLockedAgainstOthersWhereThatIsAskedFor) {
-  auto alone = LogFile::open(path(), lazy(), &LogFile::gap_line, LogFile::Use::Alone);
+  auto alone = open_alone(path());
   ASSERT_TRUE(alone);
-  EXPECT_FALSE(LogFile::open(path(), lazy(), &LogFile::gap_line, LogFile::Use::Alone));
-  EXPECT_TRUE(LogFile::open(path("other"), lazy(), &LogFile::gap_line, LogFile::Use::Alone));
+  const auto second = open_alone(path());
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("another"), std::string::npos) << second.error().message;
+  EXPECT_TRUE(open_alone(path("other")));
+}
+
+TEST_F(LogFileTest, SaysWhyAFileCannotBeLocked) {
+  lock_error = ENOLCK;
+  const auto file = open_alone(path());
+  lock_error = 0;
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().message.find("another"), std::string::npos) << file.error().message;
+  EXPECT_NE(file.error().message.find(std::strerror(ENOLCK)), std::string::npos)
+      << file.error().message;
+}
+
+TEST_F(LogFileTest, KeepsItsLockThroughAReopening) {
+  auto alone = open_alone(path());
+  ASSERT_TRUE(alone);
+  lock_error = ENOLCK;
+  (*alone)->reopen();
+  (*alone)->append("same file\n");
+  (*alone)->flush();
+  lock_error = 0;
+  EXPECT_FALSE(open_alone(path()));
+  std::filesystem::rename(path(), path("access.log.1"));
+  (*alone)->reopen();
+  (*alone)->append("new file\n");
+  (*alone)->flush();
+  EXPECT_FALSE(open_alone(path()));
+  EXPECT_TRUE(open_alone(path("access.log.1")));
+  EXPECT_EQ(content(path("access.log.1")), "same file\n");
+  EXPECT_EQ(content(path()), "new file\n");
 }
 
 }  // namespace
