@@ -400,6 +400,46 @@ class Tls(unittest.TestCase):
         wait_for("it answers", lambda: self.gateway.chat().status == 200, 20)
         self.assertEqual(self.gateway.stop(), 0)
 
+    def test_an_edit_elsewhere_keeps_connections_and_sessions(self):
+        cert, key = certificate("kept")
+        ca = folder() / "kept-ca.crt"
+        ca.write_bytes(cert.read_bytes())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        used = []  # connection of each request
+
+        def reply(connection, request):
+            used.append(connection)
+            return http()
+        fake = FakeEngine(reply, tls=context)
+        self.addCleanup(fake.stop)
+
+        def config(messages):
+            return configuration([fake.url], pool={
+                "engine": "openai", "tls": {"ca": str(ca), "server_name": "localhost"}},
+                gateway={"watch_files": False, "limits": {"messages": messages},
+                         "tls": {"cert": str(cert), "key": str(key)}})
+        trust = ssl.create_default_context(cafile=str(cert))
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # its sessions come with the handshake
+        self.gateway = Gateway(tls=trust, config=config(7), threads=1)
+        self.assertEqual(self.gateway.chat().status, 200)
+        with self.gateway.connect() as c:
+            session = c.socket.session
+        self.reload(config(8))
+        self.assertIn("messages: 8\n", self.gateway.admin("/v1/config").text)
+        self.assertEqual(self.gateway.chat().status, 200)
+        self.assertIs(used[0], used[1])
+        host, port = self.gateway.address.rsplit(":", 1)
+        with trust.wrap_socket(socket.create_connection((host, int(port))), server_hostname=host,
+                               session=session) as again:
+            self.assertTrue(again.session_reused)
+        other_cert, _ = certificate("other-trust")
+        ca.write_bytes(cert.read_bytes() + other_cert.read_bytes())
+        self.reload(config(8))
+        self.assertEqual(self.gateway.chat().status, 200)
+        self.assertIsNot(used[2], used[1])
+        self.assertEqual(self.gateway.stop(), 0)
+
     def test_a_connection_in_use_while_trust_is_withdrawn_is_not_used_again(self):
         cert, key = certificate("busy")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -45,6 +45,7 @@ class Controller {
   void reload(config::Loaded next, TlsContexts tls = {});
 
   const config::Loaded& loaded() const { return loaded_; }
+  const TlsContexts& tls() const { return tls_; }
   std::shared_ptr<const gateway::Published> published() const { return published_; }
 
   // Whether there is an endpoint to send requests to: declared, or found at an address.

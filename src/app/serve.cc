@@ -337,6 +337,7 @@ void Server::reload() {
     telemetry::log_warn("this setting is read at the start: the change waits for the next one",
                         {{"setting", setting}});
   }
+  keep_same(controller_->tls(), next->tls);
   for (auto& worker : workers_) worker->set_tls(next->tls.clients);
   controller_->reload(std::move(next->loaded), std::move(next->tls));
   admin_->set_access(admin_access(controller_->loaded()));

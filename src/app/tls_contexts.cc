@@ -52,6 +52,18 @@ Result<LoadedWithTls> load_with_tls(const std::string& path, config::Options opt
   return LoadedWithTls{std::move(loaded), std::move(tls)};
 }
 
+void keep_same(const TlsContexts& present, TlsContexts& next) {
+  if (present.clients && next.clients && present.clients->same_as(*next.clients)) {
+    next.clients = present.clients;
+  }
+  for (auto& [ca, context] : next.engines) {
+    const auto same = std::find_if(
+        present.engines.begin(), present.engines.end(),
+        [&](const auto& entry) { return entry.second->same_as(*context); });
+    if (same != present.engines.end()) context = same->second;
+  }
+}
+
 Result<TlsContexts> tls_towards(const std::vector<spec::Url>& urls) {
   TlsContexts tls;
   if (std::any_of(urls.begin(), urls.end(), kSecure)) {

@@ -28,6 +28,10 @@ struct LoadedWithTls {
 // config::load(), and the contexts. Without secrets there are none.
 Result<LoadedWithTls> load_with_tls(const std::string& path, config::Options options = {});
 
+// Puts contexts of `present` in the place of those of `next` that are the same: connections and
+// sessions made with them live on.
+void keep_same(const TlsContexts& present, TlsContexts& next);
+
 // For engines at addresses alone.
 Result<TlsContexts> tls_towards(const std::vector<spec::Url>& urls);
 

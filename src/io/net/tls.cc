@@ -6,6 +6,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509err.h>
 
+#include "io/net/tls_digest.h"
+
 namespace signalbox::net {
 namespace {
 
@@ -72,6 +74,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::server(const std::string& certif
     static constexpr unsigned char kSessions[] = "signalbox";
     SSL_CTX_set_session_id_context(raw, kSessions, sizeof kSessions - 1);
   }
+  context->made_of_ = digest_of(raw) + (client_ca.empty() ? "" : " strict");
   return context;
 }
 
@@ -79,10 +82,13 @@ Result<std::shared_ptr<TlsContext>> TlsContext::client(const std::string& ca) {
   ERR_clear_error();
   TRY_ASSIGN(auto context, make(TLS_client_method()));
   SSL_CTX* raw = context->raw();
+  // Before it is used: what changes meanwhile makes the next one differ.
+  const std::string folders = ca.empty() ? digest_of_system_trust() : "";
   const bool trusted = ca.empty() ? SSL_CTX_set_default_verify_paths(raw) == 1
                                   : SSL_CTX_load_verify_locations(raw, ca.c_str(), nullptr) == 1;
   if (!trusted) return invalid("The CA '" + ca + "' cannot be used: " + last_error() + ".");
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
+  context->made_of_ = digest_of(raw) + folders;
   return context;
 }
 

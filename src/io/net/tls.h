@@ -13,8 +13,8 @@ struct ssl_st;
 
 namespace signalbox::net {
 
-// Certificates and trust of one side. Shared by its connections; a reload makes a new one and the
-// old one lives as long as its connections.
+// Certificates and trust of one side. Shared by its connections, and lives as long as they do when
+// a reload puts another in its place.
 class TlsContext {
  public:
   enum class File : std::uint8_t { Certificate, Key, ClientCa };
@@ -33,9 +33,12 @@ class TlsContext {
   ~TlsContext();
 
   ssl_ctx_st* raw() const { return context_; }
+  // Both show and trust the same, so that one of the same side can stand for the other.
+  bool same_as(const TlsContext& other) const { return made_of_ == other.made_of_; }
 
  private:
   ssl_ctx_st* context_;
+  std::string made_of_;
 };
 
 }  // namespace signalbox::net

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: sessions are resumed where client certificates are asked for too. Method: both ends in
-// memory, OpenSSL against itself.
+// Goal: sessions are resumed where client certificates are asked for too; contexts are the same
+// when what they show and trust is, whatever the names of files. Method: both ends in memory,
+// OpenSSL against itself; certificates in files of the test.
 #include "io/net/tls.h"
 
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -80,6 +85,74 @@ TEST_F(TlsContextTest, a_session_is_resumed_whether_clients_show_certificates_or
       EXPECT_EQ(SSL_session_reused(second.server.get()), 1) << client_ca << " " << version;
     }
   }
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A file of its own with this text.
+std::string written(const std::string& name, const std::string& text) {
+  const std::string path = ::testing::TempDir() + name;
+  std::ofstream(path, std::ios::trunc) << text;
+  return path;
+}
+
+TEST_F(TlsContextTest, is_the_same_when_it_shows_the_same_and_asks_for_the_same) {
+  const Certificate other = make_certificate("tls-other", "localhost", "127.0.0.1");
+  const std::string copy = written("tls-copy.pem", text_of(own_.certificate));
+  const std::string chain =
+      written("tls-chain.pem", text_of(own_.certificate) + text_of(other.certificate));
+  const auto server = [](const std::string& certificate, const std::string& key,
+                         const std::string& client_ca) {
+    return *TlsContext::server(certificate, key, client_ca);
+  };
+  const auto plain = server(own_.certificate, own_.key, "");
+  EXPECT_TRUE(plain->same_as(*server(copy, own_.key, "")));
+  EXPECT_FALSE(plain->same_as(*server(chain, own_.key, "")));
+  EXPECT_FALSE(plain->same_as(*server(other.certificate, other.key, "")));
+  const auto strict = server(own_.certificate, own_.key, own_.certificate);
+  EXPECT_FALSE(plain->same_as(*strict));
+  EXPECT_TRUE(strict->same_as(*server(own_.certificate, own_.key, copy)));
+  EXPECT_FALSE(strict->same_as(*server(own_.certificate, own_.key, other.certificate)));
+  EXPECT_FALSE(strict->same_as(*server(own_.certificate, own_.key, chain)));
+}
+
+TEST_F(TlsContextTest, is_the_same_when_it_trusts_the_same) {
+  const Certificate other = make_certificate("tls-other", "localhost", "127.0.0.1");
+  const std::string both = text_of(own_.certificate) + text_of(other.certificate);
+  const std::string turned = text_of(other.certificate) + text_of(own_.certificate);
+  const std::string ca = written("tls-ca.pem", both);
+  const auto before = *TlsContext::client(ca);
+  written("tls-ca.pem", turned);
+  EXPECT_TRUE(before->same_as(**TlsContext::client(ca)));
+  written("tls-ca.pem", text_of(own_.certificate));
+  EXPECT_FALSE(before->same_as(**TlsContext::client(ca)));
+  EXPECT_FALSE(before->same_as(**TlsContext::client("")));
+}
+
+TEST_F(TlsContextTest, notices_what_changes_in_the_systems_trust) {
+  const std::string folder = ::testing::TempDir() + "tls-system-trust";
+  std::filesystem::create_directory(folder);
+  const std::string bundle = written("tls-bundle.pem", text_of(own_.certificate));
+  ::setenv("SSL_CERT_DIR", ("/no/such/folder:" + folder).c_str(), 1);
+  ::setenv("SSL_CERT_FILE", bundle.c_str(), 1);
+  const auto first = *TlsContext::client("");
+  EXPECT_TRUE(first->same_as(**TlsContext::client("")));
+  EXPECT_FALSE(first->same_as(**TlsContext::client(bundle)));
+  const std::string member = written("tls-system-trust/1.pem", text_of(own_.certificate));
+  const auto second = *TlsContext::client("");
+  EXPECT_FALSE(first->same_as(*second));
+  std::filesystem::last_write_time(
+      member, std::filesystem::last_write_time(member) + std::chrono::seconds(1));
+  EXPECT_FALSE(second->same_as(**TlsContext::client("")));
+  std::filesystem::remove_all(folder);
+  const auto third = *TlsContext::client("");
+  written("tls-bundle.pem", text_of(make_certificate("tls-other", "localhost", "::1").certificate));
+  EXPECT_FALSE(third->same_as(**TlsContext::client("")));
+  ::unsetenv("SSL_CERT_DIR");
+  ::unsetenv("SSL_CERT_FILE");
 }
 
 }  // namespace
