@@ -27,19 +27,49 @@ void append_escape(std::string& out, char c) {
   }
 }
 
-// Length of the valid UTF-8 sequence at the beginning of text; 0: there is none.
+// Length of the valid UTF-8 sequence at the beginning of text; 0: there is none. RFC 3629, section
+// 4: the second byte excludes long forms, surrogates and what lies beyond U+10FFFF.
 std::size_t sequence(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  return size <= text.size() && simdjson::validate_utf8(text.data(), size) ? size : 0;
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return 0;
+  const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t at = 2; at < size; ++at) {
+    if ((byte(at) & 0xC0) != 0x80) return 0;
+  }
+  return size;
 }
 
+// A block at the beginning of text, without the beginning of a sequence that its border cuts.
+std::string_view block_of(std::string_view text) {
+  constexpr std::size_t kBlock = 256;
+  if (text.size() <= kBlock) return text;
+  std::size_t size = kBlock;
+  while (size > kBlock - 3 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+  return text.substr(0, size);
+}
+
+// Valid blocks are copied whole; only one with a fault is read character by character.
 std::string repaired(std::string_view text) {
   std::string out;
+  out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t size = sequence(text);
-    out += size != 0 ? text.substr(0, size) : "\xEF\xBF\xBD";
-    text.remove_prefix(std::max<std::size_t>(size, 1));
+    const std::string_view block = block_of(text);
+    if (simdjson::validate_utf8(block.data(), block.size())) {
+      out += block;
+      text.remove_prefix(block.size());
+      continue;
+    }
+    const char* const end = block.data() + block.size();
+    while (text.data() < end) {
+      const std::size_t size = sequence(text);
+      out += size != 0 ? text.substr(0, size) : "\xEF\xBF\xBD";
+      text.remove_prefix(std::max<std::size_t>(size, 1));
+    }
   }
   return out;
 }

@@ -8,6 +8,8 @@
 #include <simdjson.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "io/json/request_scan.h"
 
@@ -30,6 +32,43 @@ RC_GTEST_PROP(Escape, of_any_bytes_is_valid_and_of_valid_text_means_the_text,
   } else {
     RC_ASSERT(parsed.get<std::string>().find("\xEF\xBF\xBD") != std::string::npos);
   }
+}
+
+// The rule itself, slowly: each byte that begins no valid sequence becomes one U+FFFD.
+std::string repaired_slowly(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t size = 1;
+    while (size <= 4 && size <= text.size() && !simdjson::validate_utf8(text.data(), size)) ++size;
+    const bool valid = size <= 4 && size <= text.size();
+    out += valid ? text.substr(0, size) : "\xEF\xBF\xBD";
+    text.remove_prefix(valid ? size : 1);
+  }
+  return out;
+}
+
+// Characters of every length, faults of every kind, and runs that put them at every place.
+std::string any_text() {
+  const std::vector<std::string> parts = {
+      "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80",  // these four are valid
+      "\xFF", "\x80", "\xC3", "\xC0\xAF", "\xE2\x82", "\xE0\x9F\xBF", "\xED\xA0\x80",
+      "\xF0\x9F\x98", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"};
+  std::string out;
+  const auto count = *rc::gen::inRange(0, 12);
+  for (int i = 0; i < count; ++i) {
+    const std::string& run = parts[*rc::gen::inRange<std::size_t>(0, 4)];
+    const auto times = *rc::gen::inRange(0, 700 / static_cast<int>(run.size()));
+    for (int j = 0; j < times; ++j) out += run;
+    out += *rc::gen::elementOf(parts);
+  }
+  return out;
+}
+
+RC_GTEST_PROP(Mended, replaces_each_byte_that_begins_no_character_and_nothing_else, ()) {
+  const std::string text = any_text();
+  const std::string out = mended(text);
+  RC_ASSERT(out == repaired_slowly(text));
+  RC_ASSERT(simdjson::validate_utf8(out));
 }
 
 TEST(ErrorBody, has_the_openai_shape) {
