@@ -428,6 +428,28 @@ TEST(ChatAssembler, refuses_errors_garbage_and_excess) {
   EXPECT_FALSE(deep.add(R"({"a":)" + nest + "}").has_value());
 }
 
+TEST(ChatAssembler, refuses_an_object_of_very_many_members_wherever_it_grows) {
+  const std::vector<std::pair<std::string, std::string>> places = {
+      {"{", "}"},
+      {R"({"choices":[{)", "}]}"},
+      {R"({"choices":[{"delta":{)", "}}]}"},
+      {R"({"choices":[{"logprobs":{)", "}}]}"},
+      {R"({"choices":[{"delta":{"function_call":{)", "}}}]}"},
+      {R"({"choices":[{"delta":{"tool_calls":[{)", "}]}}]}"},
+      {R"({"choices":[{"delta":{"tool_calls":[{"function":{)", "}}]}}]}"}};
+  for (const auto& [head, tail] : places) {
+    ChatAssembler assembler(Api::ChatCompletions, 32 << 20);
+    const auto add = [&](int key) {
+      return assembler.add(head + "\"k" + std::to_string(key) + "\":[1]" + tail).has_value();
+    };
+    int count = 0;
+    while (count < 1000 && add(count)) ++count;
+    EXPECT_GE(count, 250) << head;
+    EXPECT_LE(count, 256) << head;
+    EXPECT_FALSE(assembler.full()) << head;
+  }
+}
+
 TEST(ChatAssembler, counts_what_it_holds_and_not_what_came) {
   ChatAssembler assembler(Api::ChatCompletions, 64 << 10);
   const std::string chunk = R"({"id":")" + std::string(300, 'i') +

@@ -17,6 +17,8 @@ namespace signalbox::json {
 namespace {
 
 constexpr int kDepthMax = 64;
+// In one object. Members are found one after the other, and no engine writes more than a few dozen.
+constexpr std::size_t kMembersMax = 256;
 
 struct Object;
 
@@ -106,22 +108,24 @@ struct ChatAssembler::State {
   std::size_t room = 0;
   std::size_t held = 0;  // about the memory that the answer takes
   bool error = false;
+  bool crowded = false;  // an object has more members than kMembersMax
   Object top;
   std::map<std::int64_t, Choice> choices;
 
-  Member& place(Object& object, std::string_view key);
-  void put(Member& member, Member::Kind kind, std::string_view text);
-  void append(Member& member, Member::Kind kind, std::string_view text);
-  Object& inner(Object& object, std::string_view key);
+  // The member of that key, a new one if there is none; null: the object is crowded.
+  Member* place(Object& object, std::string_view key);
+  bool put(Member* member, Member::Kind kind, std::string_view text);
+  bool append(Member* member, Member::Kind kind, std::string_view text);
+  Object* inner(Object& object, std::string_view key);
 
-  // Each reads the value at the cursor; false: a fault of syntax.
+  // Each reads the value at the cursor; false: a fault of syntax, or a crowded object.
   bool keep(Cursor& c, int depth, Object& object, std::string_view key);
   bool join(Cursor& c, int depth, Object& object, std::string_view key);
   bool join_list(Cursor& c, int depth, Object& object, std::string_view key);
   bool chunk(Cursor& c);
   bool choice(Cursor& c);
   bool message(Cursor& c, Choice& choice);
-  bool function(Cursor& c, int depth, Object& into);
+  bool function(Cursor& c, int depth, Object* into);
   bool call(Cursor& c, Choice& choice);
 
   void append_message(std::string& out, const Choice& choice) const;
@@ -137,36 +141,45 @@ ChatAssembler::~ChatAssembler() = default;
 ChatAssembler::ChatAssembler(ChatAssembler&&) noexcept = default;
 ChatAssembler& ChatAssembler::operator=(ChatAssembler&&) noexcept = default;
 
-Member& ChatAssembler::State::place(Object& object, std::string_view key) {
-  if (Member* found = object.find(key)) return *found;
+Member* ChatAssembler::State::place(Object& object, std::string_view key) {
+  if (Member* found = object.find(key)) return found;
+  if (object.members.size() >= kMembersMax) {
+    crowded = true;
+    return nullptr;
+  }
   held += sizeof(Member) + key.size();
   Member& member = object.members.emplace_back();
   member.key = key;
-  return member;
+  return &member;
 }
 
-void ChatAssembler::State::put(Member& member, Member::Kind kind, std::string_view text) {
-  held -= std::min(held, member.text.size());
+bool ChatAssembler::State::put(Member* member, Member::Kind kind, std::string_view text) {
+  if (member == nullptr) return false;
+  held -= std::min(held, member->text.size());
   held += text.size();
-  member.kind = kind;
-  member.text = text;
-  member.object.reset();
+  member->kind = kind;
+  member->text = text;
+  member->object.reset();
+  return true;
 }
 
-void ChatAssembler::State::append(Member& member, Member::Kind kind, std::string_view text) {
-  if (member.kind != kind) return put(member, kind, text);
-  if (kind == Member::Kind::List && !member.text.empty() && !text.empty()) member.text += ',';
-  member.text += text;
+bool ChatAssembler::State::append(Member* member, Member::Kind kind, std::string_view text) {
+  if (member == nullptr || member->kind != kind) return put(member, kind, text);
+  std::string& to = member->text;
+  if (kind == Member::Kind::List && !to.empty() && !text.empty()) to += ',';
+  to += text;
   held += text.size() + 1;
+  return true;
 }
 
-Object& ChatAssembler::State::inner(Object& object, std::string_view key) {
-  Member& member = place(object, key);
-  if (member.kind != Member::Kind::Object) {
+Object* ChatAssembler::State::inner(Object& object, std::string_view key) {
+  Member* const member = place(object, key);
+  if (member == nullptr) return nullptr;
+  if (member->kind != Member::Kind::Object) {
     put(member, Member::Kind::Object, {});
-    member.object = std::make_unique<Object>();
+    member->object = std::make_unique<Object>();
   }
-  return *member.object;
+  return member->object.get();
 }
 
 // The last word counts, but null never replaces anything.
@@ -175,30 +188,27 @@ bool ChatAssembler::State::keep(Cursor& c, int depth, Object& object, std::strin
   if (!c.skip(depth)) return false;
   const std::string_view value(first, static_cast<std::size_t>(c.p - first));
   if (value == "null" && object.find(key) != nullptr) return true;
-  put(place(object, key), Member::Kind::Value, value);
-  return true;
+  return put(place(object, key), Member::Kind::Value, value);
 }
 
 bool ChatAssembler::State::join(Cursor& c, int depth, Object& object, std::string_view key) {
   if (c.peek() != '"') return keep(c, depth, object, key);
   Token token;
   if (!c.string(token)) return false;
-  append(place(object, key), Member::Kind::Text, token.raw());
-  return true;
+  return append(place(object, key), Member::Kind::Text, token.raw());
 }
 
 bool ChatAssembler::State::join_list(Cursor& c, int depth, Object& object, std::string_view key) {
   if (c.peek() != '[') return keep(c, depth, object, key);
   const char* const first = c.p;
   if (!c.skip(depth)) return false;
-  append(place(object, key), Member::Kind::List,
-         inside({first, static_cast<std::size_t>(c.p - first)}));
-  return true;
+  return append(place(object, key), Member::Kind::List,
+                inside({first, static_cast<std::size_t>(c.p - first)}));
 }
 
-bool ChatAssembler::State::function(Cursor& c, int depth, Object& into) {
-  return c.object(depth, [&](const Token& key) {
-    return joins(key.raw()) ? join(c, depth, into, key.raw()) : keep(c, depth, into, key.raw());
+bool ChatAssembler::State::function(Cursor& c, int depth, Object* into) {
+  return into != nullptr && c.object(depth, [&](const Token& key) {
+    return joins(key.raw()) ? join(c, depth, *into, key.raw()) : keep(c, depth, *into, key.raw());
   });
 }
 
@@ -264,9 +274,8 @@ bool ChatAssembler::State::chunk(Cursor& c) {
       return c.array(2, [&] { return choice(c); });
     }
     if (name == "object") {
-      put(place(top, name), Member::Kind::Value,
-          chat ? R"("chat.completion")" : R"("text_completion")");
-      return c.skip(1);
+      const char* const kind = chat ? R"("chat.completion")" : R"("text_completion")";
+      return put(place(top, name), Member::Kind::Value, kind) && c.skip(1);
     }
     if (name == "error") {
       Cursor ahead = c;
@@ -289,6 +298,9 @@ Result<void> ChatAssembler::add(std::string_view payload) {
   if (c.peek() != '{') return broken("The engine sent a stream event that is no JSON object.");
   const bool whole = state_->chunk(c);
   c.space();
+  if (state_->crowded) {
+    return broken("The engine sent an answer one of whose objects has too many members.");
+  }
   if (!whole || !c.at_end()) {
     return broken("The engine sent a stream event that is not valid JSON.");
   }

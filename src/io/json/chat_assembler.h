@@ -22,7 +22,8 @@ class ChatAssembler {
   ChatAssembler& operator=(ChatAssembler&&) noexcept;
 
   // Takes one data payload; `[DONE]` is ignored. Fails when it is not a chunk object or reports an
-  // error, or beyond bytes_max; the assembler is used no more then.
+  // error, when an object of the answer gets more than 256 members, or beyond bytes_max; the
+  // assembler is used no more then.
   Result<void> add(std::string_view payload);
   // It failed because the answer is larger than bytes_max, which is not the engine's fault.
   bool full() const;
