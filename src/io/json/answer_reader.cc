@@ -2,6 +2,7 @@
 // Whole answers of every API.
 #include "io/json/answer_reader.h"
 
+#include "io/json/answer_keys.h"
 #include "io/json/answer_walk.h"
 
 namespace signalbox::json {
@@ -20,6 +21,7 @@ class Reader {
   bool error();
   bool model_value();
   bool status();
+  bool stop_reason();
 
   model::Api api_;
   Cursor c_;
@@ -71,25 +73,26 @@ bool Reader::status() {
   return true;
 }
 
+bool Reader::stop_reason() {
+  bool finished = false;
+  if (!read_filled(c_, 1, finished)) return false;
+  out_.finished = finished ? 1 : 0;
+  return true;
+}
+
 bool Reader::member(const Token& key) {
-  const std::string_view name = key.raw();
-  const bool responses = api_ == model::Api::Responses;
-  const bool messages = api_ == model::Api::Messages;
-  if (name == "choices" && c_.peek() == '[') return c_.array(2, [this] { return choice(); });
-  if (name == "usage") return read_usage(c_, 1, usage_, has_usage_);
-  if (name == "timings") return read_timings(c_, 1, timings_);
-  if (name == "metrics") return read_metrics(c_, 1, timings_);
-  if (name == "model") return model_value();
-  if (name == "error") return error();
-  if (name == "status" && responses) return status();
-  if (name == "input_tokens" && api_ == model::Api::CountTokens) {
-    return read_integer(c_, 1, usage_.prompt);
-  }
-  if (name == "stop_reason" && messages) {
-    bool finished = false;
-    if (!read_filled(c_, 1, finished)) return false;
-    out_.finished = finished ? 1 : 0;
-    return true;
+  switch (find_answer_key(api_, key.raw())) {
+    case AnswerKey::Choices:
+      return c_.peek() == '[' ? c_.array(2, [this] { return choice(); }) : c_.skip(1);
+    case AnswerKey::Usage: return read_usage(c_, 1, usage_, has_usage_);
+    case AnswerKey::Timings: return read_timings(c_, 1, timings_);
+    case AnswerKey::Metrics: return read_metrics(c_, 1, timings_);
+    case AnswerKey::Model: return model_value();
+    case AnswerKey::Error: return error();
+    case AnswerKey::Status: return status();
+    case AnswerKey::StopReason: return stop_reason();
+    case AnswerKey::InputTokens: return read_integer(c_, 1, usage_.prompt);
+    case AnswerKey::None: break;
   }
   return c_.skip(1);
 }
@@ -104,8 +107,7 @@ Answer Reader::read() {
   out_.valid = true;
   if (api_ == model::Api::Messages || api_ == model::Api::Responses) out_.choices = 1;
   // An answer that owes choices and has none is not complete.
-  const bool owes = api_ == model::Api::ChatCompletions || api_ == model::Api::Completions;
-  if (owes && out_.choices == 0) out_.choices = 1;
+  if (has_choices(api_) && out_.choices == 0) out_.choices = 1;
   out_.usage = to_usage(api_, usage_, timings_);
   out_.timings = to_timings(timings_);
   return out_;
