@@ -201,6 +201,25 @@ TEST(AnswerHold, what_passes_is_counted_renamed_and_judged_like_what_is_held) {
   }
 }
 
+TEST(AnswerHold, a_passing_answer_may_have_very_many_choices) {
+  constexpr int kChoices = 2048 * 16;
+  RelayPlan plan = plan_of(Api::Completions);
+  plan.choices = kChoices;
+  plan.model = "asked";
+  std::string body = R"({"choices":[)";
+  for (int i = 0; i < kChoices; ++i) {
+    if (i != 0) body += ',';
+    body += R"({"index":)" + std::to_string(i) +
+            R"(,"text":" word","logprobs":null,"finish_reason":"length","stop_reason":null})";
+  }
+  body += R"(],"usage":{"prompt_tokens":777,"completion_tokens":888},"model":)";
+  const RelayRun run = run_relay(plan, pieces(body + R"("own"})", {16384}), plain());
+  EXPECT_EQ(run.mode, AnswerRelay::Mode::Pass);
+  EXPECT_EQ(run.out, body + R"("asked"})");
+  EXPECT_EQ(run.result, AttemptResult::Ok);
+  EXPECT_EQ(run.usage.completion_tokens, 888);
+}
+
 TEST(AnswerAssemble, an_answer_beyond_the_room_ends_once_and_says_so) {
   std::string stream;
   for (int i = 0; i < 1000; ++i) {

@@ -73,7 +73,7 @@ void AnswerRelay::feed(std::string_view data) {
         return;
       }
       mode_ = Mode::Pass;
-      skeleton_ = {};
+      skeleton_ = json::AnswerSkeleton(plan_.api);
       own_.push_back(std::move(held_));
       held_.clear();
       pass(own_.back());
@@ -286,7 +286,7 @@ AttemptResult AnswerRelay::end_held(bool whole) {
 // The client has had it as it is; what it says of itself still counts.
 AttemptResult AnswerRelay::end_passed(bool whole) {
   if (!good_status()) return whole ? judge_status() : AttemptResult::Truncated;
-  const json::Answer answer = json::read_answer(plan_.api, skeleton_.text());
+  const json::Answer answer = skeleton_.answer();
   usage_ = answer.usage;
   timings_ = answer.timings;
   if (!whole || !answer.valid) return AttemptResult::Truncated;

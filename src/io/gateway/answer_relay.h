@@ -107,7 +107,7 @@ class AnswerRelay {
   model::Usage usage_;
   model::EngineTimings timings_;
   std::string held_;
-  json::AnswerSkeleton skeleton_;  // of an answer that passes
+  json::AnswerSkeleton skeleton_{model::Api::ChatCompletions};  // of an answer that passes
   // What stands before and behind the text of a chunk that carried one piece of content and
   // nothing else. The next token's chunk mostly differs in the text alone.
   std::string shape_head_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AnswerKey: the outermost members of a whole answer that count, listed for whoever reads
-// answers.
+// AnswerKey: the outermost members of a whole answer that count. One list for read_answer(), which
+// reads them, and AnswerSkeleton, which keeps them.
 #pragma once
 
 #include <cstdint>

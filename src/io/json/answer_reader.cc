@@ -12,7 +12,11 @@ constexpr int kDepthMax = 128;
 
 class Reader {
  public:
-  Reader(model::Api api, std::string_view body) : api_(api), c_(body, kDepthMax) {}
+  Reader(model::Api api, std::string_view body, ChoiceCounts left_out)
+      : api_(api), c_(body, kDepthMax) {
+    out_.choices = static_cast<int>(left_out.choices);
+    out_.finished = static_cast<int>(left_out.finished);
+  }
   Answer read();
 
  private:
@@ -115,9 +119,9 @@ Answer Reader::read() {
 
 }  // namespace
 
-Answer read_answer(model::Api api, std::string_view body) {
+Answer read_answer(model::Api api, std::string_view body, ChoiceCounts left_out) {
   if (body.size() > 0xFFFFFFFE) return {};
-  return Reader(api, body).read();
+  return Reader(api, body, left_out).read();
 }
 
 }  // namespace signalbox::json

@@ -2,6 +2,7 @@
 // read_answer(): the same facts as ChunkReader finds, from a whole answer that is no stream.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "core/model/event.h"
@@ -23,6 +24,12 @@ struct Answer {
   bool complete() const { return valid && !error && finished == choices; }
 };
 
-Answer read_answer(model::Api api, std::string_view body);
+// Choices that were left out of the body.
+struct ChoiceCounts {
+  std::uint32_t choices = 0;
+  std::uint32_t finished = 0;
+};
+
+Answer read_answer(model::Api api, std::string_view body, ChoiceCounts left_out = {});
 
 }  // namespace signalbox::json

@@ -2,6 +2,7 @@
 // A machine over brackets and strings; strings, which are most of large answers, are leapt over.
 #include "io/json/answer_skeleton.h"
 
+#include "io/json/answer_keys.h"
 #include "io/json/bytes.h"
 
 namespace signalbox::json {
@@ -10,50 +11,47 @@ namespace {
 constexpr std::size_t kDepthMax = 128;
 constexpr std::size_t kKeyMax = 32;
 
-bool counts(std::string_view key) {
-  return key == "usage" || key == "timings" || key == "metrics" || key == "model" ||
-         key == "error" || key == "status" || key == "stop_reason" || key == "input_tokens";
-}
-
 }  // namespace
 
 void AnswerSkeleton::put(std::string_view bytes) {
-  if (dropping()) return;
-  if (bytes.size() > kRoom - text_.size()) {
-    failed_ = true;
-  } else {
-    text_ += bytes;
-  }
+  if (dropping() || full_) return;
+  full_ = bytes.size() > kRoom - text_.size();
+  if (!full_) text_ += bytes;
 }
 
-std::string_view AnswerSkeleton::text() const {
-  return failed_ || in_string_ || !shape_.empty() ? std::string_view{} : text_;
+Answer AnswerSkeleton::answer() const {
+  if (failed_ || in_string_ || !shape_.empty() || text_.empty()) return {};
+  if (!full_) return read_answer(api_, text_, counted_);
+  Answer out = read_answer(api_, "{}", counted_);
+  if (!has_choices(api_)) out.finished = out.choices;
+  return out;
 }
 
-AnswerSkeleton::Fate AnswerSkeleton::fate(char first) const {
-  if (keep_from_ != 0) return Fate::Keep;
-  switch (shape_.size()) {
-    case 0: return Fate::Open;
-    case 1:
-      if (key_ == "choices" && first == '[') return Fate::Open;
-      return counts(key_) ? Fate::Keep : Fate::Drop;
-    case 2: return first == '{' ? Fate::Open : Fate::Drop;
-    default: return key_ == "finish_reason" ? Fate::Keep : Fate::Drop;
-  }
+// A value of the outermost object begins; it is needed as it is.
+bool AnswerSkeleton::counts(char first) {
+  const AnswerKey key = find_answer_key(api_, key_);
+  in_choices_ = key == AnswerKey::Choices && first == '[';
+  return key != AnswerKey::None && key != AnswerKey::Choices;
 }
 
 // A value begins. Of one that is left out, a 0 remains.
 void AnswerSkeleton::begin(char first) {
+  if (in_choices_) return begin_in_choices(first);
   if (dropping()) return;
-  const bool container = first == '{' || first == '[';
-  const Fate here = fate(first);
-  if (here == Fate::Drop) {
-    put("0");
-    if (container) drop_from_ = shape_.size() + 1;
-    else drop_atom_ = true;
-  } else if (here == Fate::Keep && container && keep_from_ == 0) {
-    keep_from_ = shape_.size() + 1;
+  if (shape_.empty() && (first != '{' || !text_.empty())) failed_ = true;
+  if (shape_.size() != 1 || counts(first)) return;
+  put("0");
+  if (first == '{' || first == '[') drop_from_ = 2;
+  else drop_atom_ = true;
+}
+
+void AnswerSkeleton::begin_in_choices(char first) {
+  if (shape_.size() == 2) {
+    ++counted_.choices;
+    finished_ = false;
   }
+  is_reason_ = first == '"' && shape_.size() == 3 && shape_.back() == '{' &&
+               key_ == "finish_reason";
 }
 
 void AnswerSkeleton::structure(char c) {
@@ -73,8 +71,10 @@ void AnswerSkeleton::structure(char c) {
     failed_ = true;
     return;
   }
-  if (drop_from_ == shape_.size()) drop_from_ = 0;
-  if (keep_from_ == shape_.size()) keep_from_ = 0;
+  if (drop_from_ == shape_.size()) {
+    drop_from_ = 0;
+    in_choices_ = false;
+  }
   shape_.pop_back();
 }
 
@@ -91,6 +91,11 @@ std::size_t AnswerSkeleton::in_string(std::string_view data) {
   const std::size_t size = static_cast<std::size_t>(stop - data.data()) + (stop != end ? 1 : 0);
   const std::string_view part = data.substr(0, size);
   put(part);
+  if (is_reason_ && data.front() != '"' && !finished_) {
+    finished_ = true;
+    ++counted_.finished;
+  }
+  is_reason_ = false;
   const bool closed = stop != end && *stop == '"' && !escaped_;
   if (is_key_ && key_.size() < kKeyMax) key_ += closed ? part.substr(0, size - 1) : part;
   escaped_ = stop != end && *stop == '\\' && !escaped_;
