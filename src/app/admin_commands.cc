@@ -42,10 +42,28 @@ double number(const Json& object, const char* key, double otherwise = 0) {
   return object.contains(key) && object[key].is_number() ? object[key].get<double>() : otherwise;
 }
 
+// Where it went, or "waits", or "nowhere".
+std::string way_of(const Json& decision) {
+  const std::string kind = text_of(decision, "kind");
+  if (kind == "wait") return "waits";
+  return kind == "none" ? "nowhere" : text_of(decision, "endpoint");
+}
+
+std::string refusals(const Json& decision) {
+  std::string out;
+  for (const Json& r : decision["refused"]) {
+    out += text_of(r, "count") + " endpoint(s) " + text_of(r, "reason") + ", such as " +
+           text_of(r, "example") + "\n";
+  }
+  if (decision.contains("sentence")) out += text_of(decision, "sentence") + "\n";
+  return out;
+}
+
 std::string decision_table(const Json& decision) {
   std::string out = "decision " + text_of(decision, "decision") + "  attempt " +
                     text_of(decision, "attempt") + "  model " + text_of(decision, "model") +
-                    "  ->  " + text_of(decision, "endpoint") + "\n";
+                    "  ->  " + way_of(decision) + "\n";
+  if (decision["candidates"].empty()) return out + refusals(decision);
   const Json& p = decision["predicted"];
   const Json& a = decision["actual"];
   Table outcome({"", "ttft s", "e2e s", "prompt", "cached", "output"});
@@ -72,13 +90,7 @@ std::string decision_table(const Json& decision) {
                fixed(number(c["inputs"], "cached"), 0)});
     ++index;
   }
-  out += table.text();
-  for (const Json& r : decision["refused"]) {
-    out += text_of(r, "count") + " endpoint(s) " + text_of(r, "reason") + ", such as " +
-           text_of(r, "example") + "\n";
-  }
-  if (decision.contains("sentence")) out += text_of(decision, "sentence") + "\n";
-  return out;
+  return out + table.text() + refusals(decision);
 }
 
 std::string endpoints_table(const Json& fleet) {
@@ -134,7 +146,7 @@ std::string decisions_table(const Json& answer) {
     const Json& a = d["actual"];
     const Json& p = d["predicted"];
     table.row({text_of(d, "decision"), text_of(d, "request"), text_of(d, "model"),
-               text_of(d, "endpoint"), fixed(number(d, "queued_ms"), 0), text_of(a, "ttft"),
+               way_of(d), fixed(number(d, "queued_ms"), 0), text_of(a, "ttft"),
                text_of(p, "ttft"), text_of(a, "e2e"), text_of(p, "e2e"), text_of(a, "result")});
   }
   return table.text();

@@ -36,6 +36,15 @@ Json terms_json(const routing::Terms& t) {
           {"total", t.total}};
 }
 
+std::string_view label(routing::Decision::Kind kind) {
+  switch (kind) {
+    case routing::Decision::Kind::Place: return "place";
+    case routing::Decision::Kind::Wait: return "wait";
+    case routing::Decision::Kind::None: return "none";
+  }
+  return "none";
+}
+
 std::string_view label(routing::Field field) {
   switch (field) {
     case routing::Field::Cached: return "cached";
@@ -59,6 +68,8 @@ std::string_view label(model::AttemptResult result) {
     case AttemptResult::FirstTokenTimeout: return "first_token_timeout";
     case AttemptResult::IdleTimeout: return "idle_timeout";
     case AttemptResult::Aborted: return "aborted";
+    case AttemptResult::Shortage: return "shortage";
+    case AttemptResult::Overrun: return "overrun";
   }
   return "ok";
 }
@@ -112,7 +123,9 @@ Json decision_json(const flow::DecisionRecord& record, const gateway::Published&
   for (const model::Tenant& t : published.fleet->tenants) {
     if (t.id == record.tenant) out["tenant"] = t.name;
   }
-  out["endpoint"] = endpoint_label(published, record.decision.endpoint);
+  out["kind"] = std::string(label(record.decision.kind));
+  if (record.attempt) out["endpoint"] = endpoint_label(published, record.decision.endpoint);
+  else out["endpoint"] = nullptr;
   out["queued_ms"] = to_seconds(record.queued) * 1e3;
   out["evaluated"] = record.decision.evaluated;
   out["objective_missed"] = record.decision.objective_missed;

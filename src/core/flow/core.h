@@ -163,6 +163,7 @@ class Core {
   // place.cc
   Placed place(Request& request, Instant now, Actions& out);
   Placed place_on_model(Request& request, Instant now, Actions& out);
+  DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
   void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
   void enqueue(Request& request, Instant now, Actions& out);
   void drain_queue(model::ModelId model, Instant now, Actions& out);

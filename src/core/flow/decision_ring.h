@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The latest placements with what came of them: predicted against actual, for `explain` and the
-// admin API. A ring of fixed size; under the core's lock.
+// The latest decisions with what came of them: predicted against actual, for `explain` and the
+// admin API. A request that found no place has one that says why; one that had to wait, two. A ring
+// of fixed size; under the core's lock.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace signalbox::flow {
 struct DecisionRecord {
   std::uint64_t number = 0;        // from 1, in the order of the decisions
   model::RequestId request;
-  model::AttemptId attempt;
+  model::AttemptId attempt;        // 0: it was not sent
   model::RouteId route;
   model::ModelId model;
   model::TenantId tenant;

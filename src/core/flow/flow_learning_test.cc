@@ -253,6 +253,28 @@ TEST(Calibration, PromptsOfOthersDoNotMakeDecodingSlow) {
   EXPECT_LT(run(true), 1.35 * alone);
 }
 
+TEST(Decisions, TellWhyARequestWaitedAndWhyItHadNoPlace) {
+  Desk desk(1, 1);
+  const auto runs = desk.arrive();
+  const auto waits = desk.arrive();
+  ASSERT_TRUE(desk.waits(waits));
+  desk.wait(300ms);
+  desk.complete(runs);
+  auto of = desk.core().decisions().of(waits);
+  ASSERT_EQ(of.size(), 2u) << "one when it came, one when it went; looks in between are not kept";
+  EXPECT_EQ(of[0]->decision.kind, routing::Decision::Kind::Wait);
+  EXPECT_FALSE(of[0]->attempt);
+  const auto full = static_cast<std::size_t>(routing::Reason::Full);
+  EXPECT_EQ(of[0]->decision.refusals[full].count, 1u);
+  EXPECT_EQ(of[1]->attempt, model::AttemptId(1));
+  EXPECT_EQ(of[1]->queued, 300ms);
+  desk.fail(waits, AttemptResult::ServerError);
+  of = desk.core().decisions().of(waits);
+  ASSERT_EQ(of.size(), 3u);
+  EXPECT_EQ(of[2]->decision.kind, routing::Decision::Kind::None);
+  EXPECT_TRUE(of[2]->decision.retried);
+}
+
 TEST(Decisions, KeepWhatWasPredictedAndWhatCame) {
   Desk desk(2);
   const auto id = desk.arrive(turn(desk, 1, 4));

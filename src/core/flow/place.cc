@@ -94,16 +94,34 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   }
   ++totals_.decisions;
   totals_.candidates_evaluated += decision.evaluated;
-  switch (decision.kind) {
-    case routing::Decision::Kind::Wait:
-      return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
-    case routing::Decision::Kind::None: return Placed::Nowhere;
-    case routing::Decision::Kind::Place: break;
-  }
   // Only places are left that have failed this very request.
-  if (decision.retried) return Placed::Nowhere;
-  dispatch(request, decision, now, out);
-  return Placed::Sent;
+  if (decision.retried) decision.kind = routing::Decision::Kind::None;
+  switch (decision.kind) {
+    case routing::Decision::Kind::Place:
+      dispatch(request, decision, now, out);
+      return Placed::Sent;
+    case routing::Decision::Kind::None:
+      remember(request, decision, now);
+      return Placed::Nowhere;
+    case routing::Decision::Kind::Wait: break;
+  }
+  if (!request.waiting) remember(request, decision, now);
+  return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
+}
+
+// So that it can be explained. Without a place the attempt stays 0.
+DecisionRecord& Core::remember(const Request& request, const routing::Decision& decision,
+                               Instant now) {
+  DecisionRecord& record = decisions_.add(decision);
+  record.request = request.arrived.request;
+  record.route = request.arrived.route;
+  record.model = request.model;
+  record.tenant = request.arrived.tenant;
+  record.at = now;
+  record.queued = request.waiting ? now - request.waiting_since : Duration::zero();
+  record.ttft_predicted = record.e2e_predicted = 0;
+  record.cached_predicted = 0;
+  return record;
 }
 
 void Core::dispatch(Request& request, const routing::Decision& decision, Instant now,
@@ -133,19 +151,13 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
   legal(request.attempt_grammar.take(model::AttemptGrammar::Signal::Dispatched));
   endpoints_.at(decision.endpoint).grammar.take(model::EndpointGrammar::Signal::Dispatched);
 
-  const Duration queued = request.waiting ? now - request.waiting_since : Duration::zero();
-  DecisionRecord& record = decisions_.add(decision);
-  record.request = id;
+  DecisionRecord& record = remember(request, decision, now);
   record.attempt = request.attempt;
-  record.route = request.arrived.route;
-  record.model = request.model;
-  record.tenant = request.arrived.tenant;
-  record.at = now;
-  record.queued = queued;
   record.ttft_predicted = terms.ttft;
   record.e2e_predicted = terms.e2e;
   record.cached_predicted = request.cached_tokens;
   request.decision = record.number;
+  const Duration queued = record.queued;
 
   const std::int64_t fresh =
       std::max<std::int64_t>(1, match_.prompt_tokens - request.cached_tokens);

@@ -155,7 +155,9 @@ Explanation explain(const Decision& decision) {
 
 std::string sentence(const Explanation& e,
                      const std::function<std::string(model::EndpointId)>& name) {
-  if (e.candidates.empty()) return "no endpoint could be compared";
+  if (e.retried) return "every endpoint that could serve it had failed it already";
+  if (e.kind == Decision::Kind::Wait) return "it waits: every endpoint that could serve it is full";
+  if (e.kind == Decision::Kind::None) return "no endpoint could serve it";
   if (!e.runner_up) return "no other endpoint could have served it";
   if (!e.flip) return "no single change would have changed the choice";
   const auto chosen = e.candidates[e.chosen].inputs.endpoint;

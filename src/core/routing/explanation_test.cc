@@ -133,6 +133,18 @@ TEST(Explanation, a_single_candidate_has_no_runner_up) {
   EXPECT_EQ(sentence(e, number), "no other endpoint could have served it");
 }
 
+TEST(Explanation, says_why_there_is_no_place) {
+  Decision d;
+  EXPECT_EQ(sentence(explain(d), number), "no endpoint could serve it");
+  d.kind = Decision::Kind::Wait;
+  EXPECT_EQ(sentence(explain(d), number), "it waits: every endpoint that could serve it is full");
+  d = two_places();
+  d.kind = Decision::Kind::None;
+  d.retried = true;
+  EXPECT_EQ(sentence(explain(d), number),
+            "every endpoint that could serve it had failed it already");
+}
+
 TEST(Explanation, lists_only_the_reasons_that_occurred) {
   Decision d;
   d.refusals[static_cast<std::size_t>(Reason::Full)] = {3, model::EndpointId(2)};
