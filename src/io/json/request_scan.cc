@@ -40,6 +40,7 @@ void RequestScan::clear() {
   stream = false;
   include_usage = IncludeUsage::NoOptions;
   include_usage_value = {};
+  continuous_usage = false;
   options_close = 0;
   options_empty = false;
   output_max = 0;

@@ -56,6 +56,7 @@ struct RequestScan {
   Span include_usage_value;        // the value of include_usage
   std::uint32_t options_close = 0; // offset of the closing brace of stream_options
   bool options_empty = false;      // stream_options is {}
+  bool continuous_usage = false;   // it names continuous_usage_stats: usage with every chunk
 
   std::int64_t output_max = 0;     // the smallest of the max_* keys; 0: none is given
   int n = 1;

@@ -145,7 +145,9 @@ bool Scanner::stream_options() {
   out_.options_empty = true;
   const auto member = [&](const Token& token) {
     out_.options_empty = false;
-    if (c_.name(token) != "include_usage") return c_.skip(2);
+    const std::string_view name = c_.name(token);
+    out_.continuous_usage = out_.continuous_usage || name == "continuous_usage_stats";
+    if (name != "include_usage") return c_.skip(2);
     if (out_.include_usage_value) {
       return refuse(Key::StreamOptions, "must not give `include_usage` twice");
     }

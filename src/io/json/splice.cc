@@ -50,6 +50,8 @@ void Splice::include_usage() {
       return set(Key::StreamOptions, kOptions);
     case IncludeUsage::NotGiven:
     case IncludeUsage::False:
+      // Usage with every chunk has no meaning without usage; with it, clients would see it.
+      if (scan_.continuous_usage) return set(Key::StreamOptions, kOptions);
       include_usage_ = true;
       return;
     case IncludeUsage::True:

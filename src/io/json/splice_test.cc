@@ -75,6 +75,9 @@ TEST(Splice, asks_for_usage_in_every_state_of_stream_options) {
             head + R"({"include_usage":true}})");
   EXPECT_EQ(asked(R"(,"stream_options":{"include_usage": true})"),
             head + R"({"include_usage": true}})");
+  EXPECT_EQ(asked(R"(,"stream_options":{"include_usage":false,"continuous_usage_stats":true})"),
+            head + R"({"include_usage":true}})")
+      << "else usage would come with every chunk";
 }
 
 TEST(Splice, takes_members_out_with_one_comma_each_wherever_they_stand) {
