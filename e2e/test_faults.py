@@ -2,6 +2,7 @@
 """What clients see when engines fail, and what engines see when clients leave."""
 import json
 import pathlib
+import resource as resources
 import signal
 import threading
 import time
@@ -127,6 +128,11 @@ class Retries(Case):
         answer = self.gateway.chat()
         self.assertIn(answer.status, (502, 503), answer)
         self.assertTrue(answer.json()["error"]["message"])
+        told = self.gateway.admin_json(f"/v1/decisions/{answer['x-request-id']}")["decisions"]
+        self.assertEqual([d["kind"] for d in told], ["place", "place", "none"])
+        said = self.gateway.run("explain", answer["x-request-id"]).stdout
+        self.assertIn("->  nowhere", said)
+        self.assertIn("had failed it already", said)
         wait_for("service is back", lambda: self.gateway.chat().status == 200, 5)
 
 
@@ -494,7 +500,7 @@ class OpenEnds(Case):
         cls.fake = FakeEngine(hold)
         cls.gateway = Gateway(config=configuration(
             [cls.fake.url], pool={"engine": "openai"},
-            gateway={"timeouts": {"event_idle": "500ms"}}))
+            gateway={"timeouts": {"event_idle": "5m"}}))
 
     @classmethod
     def tearDownClass(cls):
@@ -523,6 +529,69 @@ class OpenEnds(Case):
         self.assertEqual((answer.end, answer.events()[-1]), ("chunked", "[DONE]"), answer)
         self.gateway.settle()
         self.assertEqual(self.gateway.outcomes(), {"completed": before + 1})
+
+
+class OwnLimits(Case):
+    """What we lack ourselves is held against no engine."""
+
+    @classmethod
+    def start(cls):
+        cls.left = threading.Event()
+        cls.fake = FakeEngine(http())
+        cls.gateway = Gateway(config=configuration(
+            [cls.fake.url], pool={"engine": "llamacpp"},
+            gateway={"limits": {"answer_assembled": "64KiB", "upstream_idle": 0}}))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fake.stop()
+        super().tearDownClass()
+
+    def test_an_answer_too_large_to_assemble_ends_at_once_and_says_so(self):
+        def endless(connection, request):
+            connection.sendall(chunked([event("x")], end=False))
+            piece = event("y" * 1000)
+            try:
+                while True:
+                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            except OSError:
+                self.left.set()
+            return b""
+        before = self.gateway.outcomes().get("gateway_limit", 0)
+        usual, self.fake.reply = self.fake.reply, endless
+        try:
+            answer = self.gateway.chat()
+        finally:
+            self.fake.reply = usual
+        self.assertEqual((answer.status, answer.json()["error"]["code"]),
+                         (502, "answer_too_large"))
+        self.assertTrue(self.left.wait(20), "the engine is told to stop")
+        self.gateway.settle()
+        self.assertEqual(self.gateway.outcomes()["gateway_limit"], before + 1)
+        self.assertEqual(self.gateway.endpoints()[0]["failure_risk"], 0)
+
+    def test_a_lack_of_descriptors_is_no_failure_of_engines(self):
+        before = self.gateway.outcomes()
+        pid = self.gateway.process.pid
+        limit = resources.prlimit(pid, resources.RLIMIT_NOFILE)
+        with self.gateway.connect() as client:
+            client.send(post(self.gateway, chat()))
+            self.assertEqual(client.read_answer().status, 200)
+            resources.prlimit(pid, resources.RLIMIT_NOFILE, (8, limit[1]))
+            try:
+                for _ in range(6):
+                    client.send(post(self.gateway, chat()))
+                    answer = client.read_answer()
+                    self.assertEqual((answer.status, answer.json()["error"]["code"]),
+                                     (503, "gateway_limit"))
+            finally:
+                resources.prlimit(pid, resources.RLIMIT_NOFILE, limit)
+            client.send(post(self.gateway, chat()))
+            self.assertEqual(client.read_answer().status, 200)
+        engine = self.gateway.endpoints()[0]
+        self.assertEqual((engine["standing"], engine["failure_risk"]), ("in", 0))
+        self.assertEqual(self.gateway.outcomes().get("gateway_limit", 0),
+                         before.get("gateway_limit", 0) + 6)
 
 
 class Reloads(Case):

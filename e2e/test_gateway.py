@@ -223,7 +223,9 @@ class LlamaCppDialect(Case):
 
     def test_a_plain_chat_is_assembled_from_a_stream(self):
         body = chat("Assemble this.")
+        before = self.fleet.total("requests")
         answer, expected = self.gateway.chat(body), self.fleet.expect(body)
+        self.assertEqual(self.fleet.total("requests"), before + 1)
         self.assertEqual((answer.status, answer.end), (200, "length"), answer)
         self.assertTrue(answer["content-type"].startswith("application/json"))
         parsed = answer.json()
@@ -232,7 +234,6 @@ class LlamaCppDialect(Case):
         self.assertEqual(parsed["choices"][0]["message"]["role"], "assistant")
         self.assertEqual(parsed["choices"][0]["finish_reason"], expected["finish_reason"])
         self.assertEqual(parsed["usage"]["completion_tokens"], expected["tokens"])
-        self.assertEqual(self.fleet.total("requests"), self.fleet.total("requests"))
         self.assertTrue(all(r["stream"] for r in self.fleet.all_records()))
 
     def test_a_plain_chat_of_twenty_thousand_tokens_is_assembled(self):

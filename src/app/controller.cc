@@ -63,6 +63,7 @@ void copy_limits(gateway::Published& p, const spec::Gateway& g) {
   p.body_max = static_cast<std::uint64_t>(g.limits.body.value);
   p.client_buffer = static_cast<std::size_t>(g.limits.client_buffer.value);
   p.answer_held = static_cast<std::size_t>(g.limits.answer_held.value);
+  p.answer_assembled = static_cast<std::size_t>(g.limits.answer_assembled.value);
   p.scan_limits.depth_max = g.limits.json_depth;
   p.scan_limits.schema_depth_max = g.limits.schema_depth;
   p.scan_limits.messages_max = g.limits.messages;

@@ -13,7 +13,7 @@ namespace signalbox::model {
 // The last member of each enum that travels: what is beyond it is no value.
 constexpr Api last(Api) { return Api::Responses; }
 constexpr Script last(Script) { return Script::Code; }
-constexpr AttemptResult last(AttemptResult) { return AttemptResult::Aborted; }
+constexpr AttemptResult last(AttemptResult) { return AttemptResult::Overrun; }
 constexpr EngineKind last(EngineKind) { return EngineKind::OpenAi; }
 constexpr Role last(Role) { return Role::Decode; }
 constexpr Outcome last(Outcome) { return kOutcomes.back(); }

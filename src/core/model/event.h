@@ -58,6 +58,8 @@ enum class AttemptResult : std::uint8_t {
   FirstTokenTimeout,
   IdleTimeout,    // silence between events
   Aborted,        // closed by our own Abort
+  Shortage,       // we had no descriptor or port for it
+  Overrun,        // longer than we may hold for a client that does not stream
 };
 
 // Token counts as the engine reported them; -1: not told.

@@ -21,6 +21,7 @@ std::string_view label(Outcome outcome) {
     case Outcome::NoEndpoint: return "no_endpoint";
     case Outcome::TenantLimit: return "tenant_limit";
     case Outcome::Draining: return "draining";
+    case Outcome::GatewayLimit: return "gateway_limit";
   }
   CHECK(false);
 }
@@ -40,6 +41,7 @@ int http_status(Outcome outcome) {
     case Outcome::NoEndpoint: return 503;
     case Outcome::TenantLimit: return 429;
     case Outcome::Draining: return 503;
+    case Outcome::GatewayLimit: return 503;
   }
   CHECK(false);
 }

@@ -23,6 +23,7 @@ enum class Outcome : std::uint8_t {
   NoEndpoint,         // no endpoint of the model exists or may serve this request
   TenantLimit,        // the tenant's own cap
   Draining,           // we are shutting down
+  GatewayLimit,       // our own means were too small: connections, or room for the answer
 };
 
 inline constexpr std::array kOutcomes = {
@@ -30,7 +31,7 @@ inline constexpr std::array kOutcomes = {
     Outcome::EngineError,   Outcome::EngineUnreachable, Outcome::EngineTimeout,
     Outcome::Truncated,     Outcome::ClientGone,        Outcome::QueueFull,
     Outcome::QueueTimeout,  Outcome::NoEndpoint,        Outcome::TenantLimit,
-    Outcome::Draining};
+    Outcome::Draining,      Outcome::GatewayLimit};
 
 // The metric label: `completed`, `queue_full`, ...
 std::string_view label(Outcome outcome);

@@ -15,7 +15,9 @@ Health health(model::AttemptResult result) {
     case Result::Ok: return Health::Good;
     case Result::ClientError:
     case Result::Throttled:
-    case Result::Aborted: return Health::Neutral;
+    case Result::Aborted:
+    case Result::Shortage:
+    case Result::Overrun: return Health::Neutral;
     case Result::ServerError:
     case Result::ConnectError:
     case Result::Reset:

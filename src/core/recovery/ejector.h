@@ -27,7 +27,8 @@ namespace signalbox::recovery {
 // What an attempt's end says about its endpoint.
 enum class Health : std::uint8_t { Good, Bad, Neutral };
 
-// Bad: connect error, reset, 5xx, truncated, error event, timeout. Neutral: 4xx, 429, our abort.
+// Bad: connect error, reset, 5xx, truncated, error event, timeout. Neutral: 4xx, 429, what we ended
+// ourselves or lacked the means for.
 Health health(model::AttemptResult result);
 
 enum class Standing : std::uint8_t { In, Out, ProbeReady, Probing };

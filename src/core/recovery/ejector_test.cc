@@ -191,7 +191,7 @@ TEST(Health, TakesTheEnginesFaultsAlone) {
                     R::FirstTokenTimeout, R::IdleTimeout}) {
     EXPECT_EQ(health(r), Health::Bad);
   }
-  for (const R r : {R::ClientError, R::Throttled, R::Aborted}) {
+  for (const R r : {R::ClientError, R::Throttled, R::Aborted, R::Shortage, R::Overrun}) {
     EXPECT_EQ(health(r), Health::Neutral);
   }
   EXPECT_EQ(health(R::Ok), Health::Good);

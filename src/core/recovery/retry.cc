@@ -32,6 +32,8 @@ End end_of(const Ending& e) {
     case AttemptResult::IdleTimeout:
       return {e.delivered ? Outcome::Truncated : Outcome::EngineTimeout, Answer::Local};
     case AttemptResult::Aborted: return {Outcome::ClientGone, Answer::None};
+    case AttemptResult::Shortage: return {Outcome::GatewayLimit, Answer::Local};
+    case AttemptResult::Overrun: return {Outcome::GatewayLimit, Answer::PassOn};
   }
   CHECK(false);
 }
@@ -40,7 +42,8 @@ bool mendable(const Ending& e) {
   switch (e.result) {
     case AttemptResult::ConnectError:
     case AttemptResult::Reset:
-    case AttemptResult::Truncated: return true;
+    case AttemptResult::Truncated:
+    case AttemptResult::Shortage: return true;  // another engine may have a connection kept
     case AttemptResult::ServerError: return e.status == 500 || e.status == 502 || e.status == 503;
     default: return false;
   }

@@ -108,6 +108,16 @@ TEST(Retry, TellsEachEnding) {
   EXPECT_EQ(decide(AttemptResult::Aborted).answer, Answer::None);
 }
 
+TEST(Retry, WhatWeLackedIsOurs) {
+  const Decision shortage = decide(AttemptResult::Shortage);
+  EXPECT_TRUE(shortage.retry) << "another engine may have a connection kept";
+  EXPECT_EQ(shortage.outcome, Outcome::GatewayLimit);
+  const Decision overrun = decide(AttemptResult::Overrun, 200);
+  EXPECT_FALSE(overrun.retry) << "another engine would say as much";
+  EXPECT_EQ(overrun.outcome, Outcome::GatewayLimit);
+  EXPECT_EQ(overrun.answer, Answer::PassOn) << "it says what to do";
+}
+
 TEST(RetryBudget, AlwaysLeavesThree) {
   RetryBudget budget{Config{}};
   for (int i = 0; i < 3; ++i) {

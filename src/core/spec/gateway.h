@@ -72,6 +72,7 @@ struct Limits {
   int logit_bias = 1024;
   Bytes event{256 << 10};
   Bytes answer_held{1 << 20};
+  Bytes answer_assembled{32 << 20};
   Bytes client_buffer{1 << 20};
   int upstream_idle = 64;
   int label_values = 1000;
@@ -104,6 +105,9 @@ void describe(V& v, Limits& c) {
     Range{1 << 10, 1 << 26});
   v(c.answer_held, "answer_held", "Plain answers up to this are held whole, to be tried again.",
     Range{0, 1 << 30});
+  v(c.answer_assembled, "answer_assembled",
+    "Largest plain answer that is put together from a stream, as llama.cpp is asked for one.",
+    Range{1 << 16, 1 << 30});
   v(c.client_buffer, "client_buffer", "Bytes held for a client that reads slowly.",
     Range{1 << 12, 1 << 30});
   v(c.upstream_idle, "upstream_idle", "Idle connections kept per endpoint and thread.",

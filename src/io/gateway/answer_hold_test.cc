@@ -232,7 +232,7 @@ TEST(AnswerAssemble, an_answer_beyond_the_room_ends_once_and_says_so) {
   EXPECT_EQ(run_relay(plan, {stream}, {}).result, AttemptResult::Ok);
   plan.assembled_max = 3000;
   const RelayRun run = run_relay(plan, {stream}, {});
-  EXPECT_EQ(run.result, AttemptResult::ClientError);  // neither retried nor held against the engine
+  EXPECT_EQ(run.result, AttemptResult::Overrun);
   EXPECT_NE(run.held.find("answer_too_large"), std::string::npos) << run.held;
 }
 
@@ -314,10 +314,10 @@ TEST(AnswerAssemble, events_that_cannot_be_read_or_held_make_no_answer) {
             AttemptResult::Truncated);
   RelayPlan small = assembling();
   small.assembled_max = 100;
-  EXPECT_EQ(run_relay(small, {stream}).result, AttemptResult::ClientError);
+  EXPECT_EQ(run_relay(small, {stream}).result, AttemptResult::Overrun);
   RelayPlan endless = assembling();
   endless.event_max = 100;
-  EXPECT_EQ(run_relay(endless, pieces(stream, {90})).result, AttemptResult::ClientError);
+  EXPECT_EQ(run_relay(endless, pieces(stream, {90})).result, AttemptResult::Overrun);
 }
 
 TEST(AnswerAssemble, a_plain_answer_where_a_stream_was_asked_is_held) {

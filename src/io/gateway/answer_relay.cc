@@ -237,7 +237,7 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
     held_ = json::error_body(plan_.api, 502,
                              "The answer is larger than this gateway may hold for a plain answer. "
                              "Ask for it with \"stream\": true.", {}, "answer_too_large");
-    return AttemptResult::ClientError;
+    return AttemptResult::Overrun;
   }
   if (error_seen_) return AttemptResult::StreamError;
   const bool finished = all_ended();

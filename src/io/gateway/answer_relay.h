@@ -68,6 +68,9 @@ class AnswerRelay {
   bool overrun() const { return overrun_; }
   bool between_events() const { return scanner_.between_events(); }
 
+  // Nothing can follow but the end of the body.
+  bool end_seen() const { return end_seen_; }
+
   bool content_seen() const { return tokens_ > 0; }
   std::int64_t tokens() const { return tokens_; }
   const model::Usage& usage() const { return usage_; }

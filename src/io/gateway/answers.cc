@@ -14,7 +14,7 @@ OwnAnswer own_answer(model::Outcome outcome) {
       return {status, "engine_unreachable",
               "No engine of this model could be reached or gave a whole answer. Try again."};
     case Outcome::EngineTimeout:
-      return {status, "engine_timeout", "The engine did not begin its answer in time."};
+      return {status, "engine_timeout", "The engine did not answer in time."};
     case Outcome::Truncated:
       return {status, "truncated",
               "The engine broke off inside its answer; what came so far is incomplete."};
@@ -31,6 +31,9 @@ OwnAnswer own_answer(model::Outcome outcome) {
               "Your requests in flight have reached the limit of your key."};
     case Outcome::Draining:
       return {status, "draining", "This gateway is shutting down. Try again."};
+    case Outcome::GatewayLimit:
+      return {status, "gateway_limit",
+              "This gateway has no connection left for your request. Try again."};
     default: return {status, "engine_error", "The engine failed to answer."};
   }
 }

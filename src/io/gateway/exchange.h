@@ -93,6 +93,8 @@ class Exchange {
   bool relaying() const;
   bool client_lags() const;
   Duration first_token_limit() const;
+  Duration silence_limit() const;
+  model::AttemptResult cut_off();
   void deadline_passed();
   void arm(Duration limit);
 

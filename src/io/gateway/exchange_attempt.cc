@@ -89,6 +89,7 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
   plan_.client_streams = scan_.stream;
   plan_.event_max = static_cast<std::size_t>(published_->http_limits.sse_tail_bytes_max.value);
   plan_.held_max = published_->answer_held;
+  plan_.assembled_max = published_->answer_assembled;
   // llama.cpp names its own alias whatever it was asked for; clients read the name they sent.
   if (!name_->lora_name && (endpoint.served_model != scan_.model || !habits.checks_model)) {
     plan_.model = scan_.model;
@@ -170,10 +171,9 @@ void Exchange::open_upstream(bool fresh) {
     auto opened = Upstream::open(worker_.loop(), worker_.pool(), endpoint_->id, endpoint_->address,
                                  endpoint_->tls, endpoint_->server_name, published_->http_limits);
     if (!opened) {
-      if (opened.error().source == Source::Us) {
-        worker_.log_shortage(endpoint_->label, opened.error().message);
-      }
-      return end_attempt(AttemptResult::ConnectError);
+      if (opened.error().source != Source::Us) return end_attempt(AttemptResult::ConnectError);
+      worker_.log_shortage(endpoint_->label, opened.error().message);
+      return end_attempt(AttemptResult::Shortage);
     }
     upstream_ = std::move(*opened);
   }
@@ -220,14 +220,18 @@ void Exchange::deadline_passed() {
     if (spent < first_token_limit()) return arm(first_token_limit() - spent);
     result = AttemptResult::FirstTokenTimeout;
   }
+  // An engine that said all and only did not close its stream has answered.
+  const AttemptResult said = cut_off();
+  end_attempt(said == AttemptResult::Ok || said == AttemptResult::StreamError ? said : result);
+}
+
+// Hangs up on the engine; what it said so far is judged and, if it is all, passed on.
+AttemptResult Exchange::cut_off() {
   upstream_->abandon();
   worker_.pool().bury(std::move(upstream_));
-  // An engine that said all and only did not close its stream has answered.
-  if (relay_.end(false) == AttemptResult::Ok) {
-    result = AttemptResult::Ok;
-    flush_relay(true);
-  }
-  end_attempt(result);
+  const AttemptResult said = relay_.end(false);
+  if (said == AttemptResult::Ok) flush_relay(true);
+  return said;
 }
 
 void Exchange::abort(const model::Abort& action) {
@@ -254,12 +258,20 @@ void Exchange::upstream_read_done() {
     worker_.emit(model::FirstToken{id_, attempt_});
   }
   if (!upstream_) return;
+  if (relay_.overrun()) return end_attempt(cut_off());
   if (client_lags()) {
     // The silence that follows is the client's; write_idle watches over it.
     if (relaying()) deadline_.disarm();
     return upstream_->pause();
   }
-  if (relaying()) arm(published_->timeouts.event_idle);
+  if (relaying()) arm(silence_limit());
+}
+
+// An engine that has said the end closes its body in the same breath, or has forgotten to.
+Duration Exchange::silence_limit() const {
+  constexpr Duration kForgotten = std::chrono::milliseconds(250);
+  const Duration limit = published_->timeouts.event_idle;
+  return relay_.end_seen() ? std::min(limit, kForgotten) : limit;
 }
 
 void Exchange::upstream_end(bool reusable) {

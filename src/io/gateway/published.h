@@ -66,6 +66,7 @@ struct Published {
   spec::Timeouts timeouts;
   std::size_t client_buffer = 1 << 20;
   std::size_t answer_held = 1 << 20;
+  std::size_t answer_assembled = 32 << 20;
   std::uint64_t body_max = 8 << 20;        // the largest of all routes': what is read at all
   bool decision_headers = true;
 

@@ -90,7 +90,9 @@ Result<Stream> Stream::connecting(const Address& address, const std::shared_ptr<
   if (!stream.fd_) return internal(std::string("socket: ") + std::strerror(errno));
   set_nodelay(stream.fd());
   if (::connect(stream.fd(), address.raw(), address.length()) != 0 && errno != EINPROGRESS) {
-    return Error{Code::BadUpstream, Source::Engine, true,
+    // No port or buffer left here is no fault of theirs.
+    const bool ours = errno == EADDRNOTAVAIL || errno == ENOBUFS || errno == EAGAIN;
+    return Error{Code::BadUpstream, ours ? Source::Us : Source::Engine, true,
                  "connect to " + address.text() + ": " + std::strerror(errno)};
   }
   if (tls) {

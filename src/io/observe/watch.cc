@@ -80,6 +80,7 @@ void Observer::Watch::connect(Phase phase) {
   reused_ = false;
   ++observer_.stats_.connects;
   auto stream = net::Stream::connecting(target_.address, target_.tls, target_.server_name);
+  if (!stream && stream.error().source == Source::Us) return postpone();
   if (!stream) return fail(std::move(stream).error().message, false);
   stream_ = std::move(*stream);
   if (auto watched = observer_.loop_.watch(stream_.fd(), *this); !watched) {
@@ -87,6 +88,14 @@ void Observer::Watch::connect(Phase phase) {
     return fail(std::move(watched).error().message, false);
   }
   observer_.loop_.arm_after(timer_, observer_.config_.connect_within);
+}
+
+// We have no descriptor or port left, which says nothing about the engine.
+void Observer::Watch::postpone() {
+  due_ = schedule_.after_success(began_, observer_.rng_);
+  wait_until(due_);
+  release_turn();
+  if (!closed_) first_outcome();
 }
 
 void Observer::Watch::connected() {

@@ -51,6 +51,7 @@ class Observer::Watch final : public net::Watcher {
   void conclude(const Conversation::Step& step);
   void tell_states();
   void broken(std::string_view reason);
+  void postpone();
   void fail(std::string reason, bool refused);
   void wait_until(Instant due);
   void release_turn();
