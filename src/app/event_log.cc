@@ -2,6 +2,8 @@
 // Writes and replays the event log.
 #include "app/event_log.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -18,7 +20,7 @@
 namespace signalbox::app {
 namespace {
 
-constexpr std::string_view kMagic = "signalbox event log 2";
+constexpr std::string_view kMagic = "signalbox event log 3";
 constexpr std::string_view kContinued = ", continued after record ";
 constexpr std::string_view kAnyVersion = "signalbox event log ";
 
@@ -60,20 +62,16 @@ std::int64_t unzigzag(std::uint64_t raw) {
   return static_cast<std::int64_t>((raw >> 1) ^ (0 - (raw & 1)));
 }
 
-// FNV-1a. Every step can be undone, so no change of a single byte goes unseen.
 std::uint64_t checksum(std::string_view bytes) {
-  std::uint64_t hash = 0xCBF29CE484222325ull;
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-  return hash;
+  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 // `body`: type, time, payload, digest.
-std::string sealed(const std::string& body) {
-  std::string record;
+void seal(const std::string& body, std::string& record) {
+  record.clear();
   put_varint(record, body.size() + 8);
   record += body;
   put_fixed(record, checksum(body));
-  return record;
 }
 
 std::string sealed_head(std::string line, std::uint64_t seed) {
@@ -87,7 +85,9 @@ std::string gap_record(std::uint64_t lost) {
   put_varint(body, 0);
   put_varint(body, lost);
   put_fixed(body, 0);
-  return sealed(body);
+  std::string record;
+  seal(body, record);
+  return record;
 }
 
 // The deciding rooms' settings travel as the Gateway document that declares them.
@@ -159,7 +159,8 @@ void EventLog::write(char type, std::string_view payload, Instant now,
   last_ = now;
   record_ += payload;
   put_fixed(record_, digest(actions));
-  file_->append(sealed(record_));
+  seal(record_, sealed_);
+  file_->append(sealed_);
   ++records_;
 }
 

@@ -57,9 +57,10 @@ class EventLog final : public host::EventSink {
   Instant last_{};
   std::string payload_;
   std::string record_;
+  std::string sealed_;
 };
 
-// FNV-1a over the encoded actions.
+// XXH3 over the encoded actions.
 std::uint64_t digest(const std::vector<model::OwnedAction>& actions);
 
 struct ReplayReport {
