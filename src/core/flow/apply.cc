@@ -143,6 +143,7 @@ void Core::add_endpoint(const model::Endpoint& declared, Instant now) {
     legal(state.grammar.take(model::EndpointGrammar::Signal::Declared));
     pool.endpoints.push_back(declared.id);
     ejector_.add(declared.id, declared.pool, pool.declared.ejected_share_max);
+    count_health(state);
     index_.add(declared.id);
     ledger_.endpoint_added(declared.id, declared.pool, pool.declared.model,
                            pool.declared.usd_per_hour, now);
@@ -160,6 +161,7 @@ void Core::remove_endpoint(model::EndpointId id, Instant now) {
   EndpointState& state = endpoints_.at(id);
   if (const auto pool = pools_.find(state.declared.pool); pool != pools_.end()) {
     std::erase(pool->second.endpoints, id);
+    pool->second.healthy -= state.healthy ? 1 : 0;
     pool->second.calibrator->forget(id);
   }
   legal(state.grammar.take(model::EndpointGrammar::Signal::Removed));

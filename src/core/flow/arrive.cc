@@ -75,7 +75,7 @@ bool Core::servable(model::ModelId model) const {
 }
 
 // Whether the model has an endpoint that the tenant may use; `healthy`: one that nothing speaks
-// against at present. Stops at the first, so it is long only where a whole model is down.
+// against at present.
 bool Core::servable(model::ModelId model, model::TenantId tenant, bool healthy) const {
   const auto found = pools_of_model_.find(model);
   if (found == pools_of_model_.end()) return false;
@@ -84,10 +84,7 @@ bool Core::servable(model::ModelId model, model::TenantId tenant, bool healthy) 
     if (pool.declared.role != model::Role::Both) continue;  // does half of the work
     const std::vector<model::TenantId>& tenants = pool.declared.tenants;
     if (!tenants.empty() && !std::ranges::binary_search(tenants, tenant)) continue;
-    if (!healthy && !pool.endpoints.empty()) return true;
-    for (const model::EndpointId endpoint : pool.endpoints) {
-      if (!endpoints_.at(endpoint).unreachable && ejector_.accepts(endpoint)) return true;
-    }
+    if (healthy ? pool.healthy > 0 : !pool.endpoints.empty()) return true;
   }
   return false;
 }

@@ -75,6 +75,7 @@ struct EndpointState {
   std::int64_t generated_total = -1;  // for restarts that no incarnation tells
   bool observed = false;
   bool unreachable = false;           // the last look failed
+  bool healthy = false;               // nothing speaks against it; counted in its pool
   Instant observed_at{};
   double kv_usage = -1;
   double fresh_done = 0;              // prompt tokens computed there for our requests that have
@@ -94,6 +95,7 @@ struct PoolState {
 
   model::Pool declared;
   std::vector<model::EndpointId> endpoints;  // ascending
+  int healthy = 0;                           // of these
   std::unique_ptr<perf::Calibrator> calibrator;
   perf::Accuracy accuracy;
   recovery::RetryBudget budget;
@@ -195,7 +197,8 @@ class Core {
                       const routing::Load& load, Instant now);
 
   // health.cc
-  void take_health_changes(Instant now);
+  void take_health_changes();
+  void count_health(EndpointState& endpoint);
   void price_trouble(model::EndpointId id, Instant now);
   bool price_troubles(Instant now);
 

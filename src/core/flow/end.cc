@@ -102,7 +102,7 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
     record->usage = event.usage;
   }
   price_trouble(request.endpoint, now);
-  take_health_changes(now);
+  take_health_changes();
   request.endpoint = {};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What recovery thinks of endpoints becomes what routing knows: who is out, and what a recent
 // failure or a present silence costs.
-#include <algorithm>
+#include <utility>
 
 #include "core/flow/core.h"
 
@@ -44,12 +44,20 @@ bool Core::price_troubles(Instant now) {
   return static_cast<bool>(price_next_);
 }
 
-void Core::take_health_changes(Instant) {
+void Core::take_health_changes() {
   for (const model::EndpointId id : ejector_.take_changes()) {
-    if (!endpoints_.contains(id)) continue;
+    EndpointState* endpoint = find(id);
+    if (endpoint == nullptr) continue;
     load_.set_availability(id, ejector_.accepts(id) ? routing::Availability::Open
                                                     : routing::Availability::Ejected);
+    count_health(*endpoint);
   }
+}
+
+void Core::count_health(EndpointState& endpoint) {
+  const bool healthy = !endpoint.unreachable && ejector_.accepts(endpoint.declared.id);
+  if (healthy == std::exchange(endpoint.healthy, healthy)) return;
+  pools_.at(endpoint.declared.pool).healthy += healthy ? 1 : -1;
 }
 
 }  // namespace signalbox::flow

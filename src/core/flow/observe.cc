@@ -23,6 +23,7 @@ void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
   endpoint->generated_total = state.generated_tokens_total;
   endpoint->observed = true;
   endpoint->unreachable = false;
+  count_health(*endpoint);
   endpoint->observed_at = now;
   endpoint->kv_usage = state.kv_usage;
   ledger_.settle(event.endpoint, now);  // else one that gets no request would never have been idle
@@ -77,7 +78,7 @@ void Core::on(const model::EndpointUnreachable& event, Instant now, Actions&) {
   ledger_.settle(event.endpoint, now);
   // A look that fails proves little: the last known state keeps serving, with wider uncertainty.
   endpoint->unreachable = true;
-  (void)now;
+  count_health(*endpoint);
 }
 
 // A new incarnation, a counter that ran backwards, or an engine that tells neither and comes back
@@ -97,9 +98,10 @@ bool Core::restarted(const EndpointState& endpoint, const model::EngineState& st
 void Core::forget_failures(model::EndpointId id, const PoolState& pool, Instant now) {
   ejector_.remove(id);
   ejector_.add(id, pool.declared.id, pool.declared.ejected_share_max);
+  count_health(endpoints_.at(id));
   load_.set_availability(id, routing::Availability::Open);
   price_trouble(id, now);
-  take_health_changes(now);
+  take_health_changes();
 }
 
 void Core::forget_cache(EndpointState& endpoint) {

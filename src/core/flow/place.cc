@@ -169,7 +169,7 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
   request.pass = ejector_.dispatched(decision.endpoint);
   request.belief =
       index_.insert(decision.endpoint, query(request), cache::Residence::Pending);
-  take_health_changes(now);
+  take_health_changes();
   out.push_back({request.arrived.owner, model::Dispatch{id, request.attempt, decision.endpoint,
                                                         request.decision, queued}});
 }

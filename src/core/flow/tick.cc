@@ -21,7 +21,7 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
   if (!leaving_.empty()) send_home(now, out);
   expire_waiting(now, out);
   ejector_.advance(now);
-  take_health_changes(now);
+  take_health_changes();
   if (now >= refresh_at_) refresh_beliefs(now);
   if (!clearing_.empty() &&
       index_.clear_some(clearing_.back(), cache::PrefixIndex::kSlice)) {
