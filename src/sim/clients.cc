@@ -1,19 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients come, get their answers, come back, leave.
+// Users and their programs: tasks come, each becomes one request or more, and ends answered, failed
+// or left. What a program does by itself is told in sdk.h.
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "sim/sdk.h"
 #include "sim/world.h"
 
 namespace signalbox::sim {
 
-void World::session() {
-  if (requests_ >= static_cast<std::uint64_t>(scenario_.load.requests)) return;
-  arrive(load_.first_turn());
-  at(now_ + load_.until_next_session(), Due::Session);
+// When the load brings the next task; kNever: no more, unless one under way brings another.
+Instant World::coming() const {
+  const Load& load = scenario_.load;
+  if (report_.tasks >= static_cast<std::uint64_t>(load.requests)) return kNever;
+  const Instant next = load_->next();
+  if (load.lasts > Duration::zero() && next >= Instant{} + load.lasts) return kNever;
+  return next;
 }
 
-void World::arrive(Ask ask) {
-  if (requests_ >= static_cast<std::uint64_t>(scenario_.load.requests)) return;
+void World::await_arrival() {
+  const Instant next = coming();
+  if (next >= arrival_at_) return;
+  arrival_at_ = std::max(now_, next);
+  at(arrival_at_, Due::Arrive, 0, ++arrival_arming_);
+}
+
+void World::arrive(std::uint64_t arming) {
+  if (arming != arrival_arming_) return;
+  if (coming() <= now_) begin(load_->take());
+  arrival_at_ = kNever;
+  await_arrival();
+}
+
+void World::begin(Ask ask) {
+  const std::uint64_t number = ++report_.tasks;
+  if (ask.leaves_after >= Duration::zero()) at(now_ + ask.leaves_after, Due::Leave, 0, number);
+  if (ask.presses_after >= Duration::zero()) at(now_ + ask.presses_after, Due::Press, 0, number);
+  Task task;
+  task.ask = std::move(ask);
+  task.began = now_;
+  tasks_.emplace(number, std::move(task));
+  request(number, 0);
+}
+
+// Sends the task's request once more; `retries` times its library has done so before.
+void World::request(std::uint64_t number, int retries) {
+  Task& task = tasks_.at(number);
+  const Ask& ask = task.ask;
   const model::RequestId id(++requests_);
   model::RequestArrived event;
   event.request = id;
@@ -27,21 +61,55 @@ void World::arrive(Ask ask) {
   event.output_max = ask.output_max;
   event.prompt = prompt_of(ask.session.lora, ask.session.history);
   event.body_bytes = event.prompt.bytes + 200;
-  if (ask.leaves_after >= Duration::zero()) {
-    at(now_ + ask.leaves_after, Due::Leave, 0, id.value());
+  task.requests.push_back(id);
+  clients_.emplace(id, Client{ask, number, retries, now_, event.owner, false, 0, {}, false});
+  if (const Duration timeout = scenario_.load.sdk.timeout; timeout > Duration::zero()) {
+    at(now_ + timeout, Due::Timeout, 0, id.value());
   }
-  Client client;
-  client.arrived = now_;
-  client.owner = event.owner;
-  client.ask = std::move(ask);
-  clients_.emplace(id, std::move(client));
   feed(std::move(event));
 }
 
-void World::leave(model::RequestId request) {
+void World::ask_again(std::uint64_t number, int retries) {
+  const auto found = tasks_.find(number);
+  if (found == tasks_.end() || found->second.retries_due == 0) return;
+  --found->second.retries_due;
+  ++report_.client_retries;
+  request(number, retries);
+}
+
+// The user sees nothing yet and asks the same again; the first request runs on.
+void World::press(std::uint64_t number) {
+  const auto found = tasks_.find(number);
+  if (found == tasks_.end() || found->second.done || found->second.left) return;
+  for (const model::RequestId request : found->second.requests) {
+    if (clients_.at(request).has_first) return;
+  }
+  ++report_.pressed;
+  request(number, 0);
+}
+
+void World::leave(std::uint64_t number) {
+  const auto found = tasks_.find(number);
+  if (found == tasks_.end() || found->second.done) return;
+  found->second.left = true;
+  found->second.retries_due = 0;
+  for (const model::RequestId request : found->second.requests) hang_up(request);
+  settle(number);
+}
+
+// The library has waited for a first byte for as long as it does.
+void World::time_out(model::RequestId request) {
   const auto found = clients_.find(request);
-  if (found == clients_.end() || found->second.gone) return;
-  found->second.gone = true;
+  if (found == clients_.end() || found->second.gone || found->second.has_first) return;
+  ++report_.client_timeouts;
+  hang_up(request);
+  failed(found->second.task, found->second.retries, Duration::zero());
+}
+
+void World::hang_up(model::RequestId request) {
+  Client& client = clients_.at(request);
+  if (client.gone) return;
+  client.gone = true;
   send(model::ClientGone{request}, Duration::zero());
 }
 
@@ -49,19 +117,60 @@ void World::leave(model::RequestId request) {
 void World::conclude(const model::Conclude& action) {
   const auto found = clients_.find(action.request);
   CHECK(found != clients_.end());
-  const Client& client = found->second;
-  if (action.outcome == model::Outcome::Completed) {
-    const Duration e2e = now_ - client.arrived;
-    const Duration ttft = client.has_first ? client.first - client.arrived : e2e;
-    report_.e2e.record(to_seconds(e2e));
-    report_.ttft.record(to_seconds(ttft));
-    if (ttft <= scenario_.ttft_wanted && e2e <= scenario_.e2e_wanted) ++report_.good;
-    if (load_.goes_on()) {
-      turns_.emplace(++parked_, load_.next_turn(client.ask));
-      at(now_ + load_.thinks(), Due::Turn, 0, parked_);
+  const Client client = found->second;
+  clients_.erase(found);
+  Task& task = tasks_.at(client.task);
+  std::erase(task.requests, action.request);
+  if (!client.gone) {
+    if (action.outcome == model::Outcome::Completed) {
+      succeeded(task, client);
+    } else if (is_retried(action.outcome)) {
+      // The header has whole seconds.
+      const double seconds = std::ceil(to_seconds(action.retry_after));
+      failed(client.task, client.retries, from_seconds(std::max(0.0, seconds)));
     }
   }
-  clients_.erase(found);
+  settle(client.task);
+}
+
+void World::succeeded(Task& task, const Client& client) {
+  const Instant first = client.has_first ? client.first : now_;
+  const auto good = [&](Instant from) {
+    return first - from <= scenario_.ttft_wanted && now_ - from <= scenario_.e2e_wanted;
+  };
+  report_.e2e.record(to_seconds(now_ - client.arrived));
+  report_.ttft.record(to_seconds(first - client.arrived));
+  if (good(client.arrived)) ++report_.good;
+  if (task.done) return;
+  task.done = true;
+  task.retries_due = 0;
+  ++report_.tasks_done;
+  if (good(task.began)) ++report_.tasks_good;
+  report_.task_e2e.record(to_seconds(now_ - task.began));
+  load_->ended(task.ask, Ending::Answered, now_);
+  await_arrival();
+}
+
+// One request of the task has failed; its library may send it again.
+void World::failed(std::uint64_t number, int retries, Duration retry_after) {
+  Task& task = tasks_.at(number);
+  if (task.done || task.left) return;
+  const auto delay = retry_delay(scenario_.load.sdk, retries, retry_after, sdk_rng_);
+  if (!delay) return;
+  ++task.retries_due;
+  at(now_ + *delay, Due::Retry, static_cast<std::uint32_t>(retries + 1), number);
+}
+
+// Forgets the task when nothing of it is under way or to come.
+void World::settle(std::uint64_t number) {
+  const auto found = tasks_.find(number);
+  const Task& task = found->second;
+  if (!task.requests.empty() || task.retries_due > 0) return;
+  if (!task.done) {
+    load_->ended(task.ask, task.left ? Ending::Left : Ending::Failed, now_);
+    await_arrival();
+  }
+  tasks_.erase(found);
 }
 
 }  // namespace signalbox::sim

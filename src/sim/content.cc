@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains and blocks over spans. The hash is splitmix64's finaliser.
+// Chains and blocks over spans.
 #include "sim/content.h"
 
 #include <algorithm>
@@ -15,19 +15,6 @@ std::int64_t bytes_of(const Span& span, std::int64_t tokens) {
 }
 
 }  // namespace
-
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = a * 0x9E3779B97F4A7C15ull + b + 0xD1B54A32D192ED03ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
-std::int64_t tokens_of(std::span<const Span> spans) {
-  std::int64_t sum = 0;
-  for (const Span& span : spans) sum += span.tokens;
-  return sum;
-}
 
 model::Prompt prompt_of(std::uint64_t domain, std::span<const Span> spans) {
   model::Prompt prompt;

@@ -8,16 +8,13 @@
 #include <vector>
 
 #include "core/model/prompt.h"
+#include "sim/trace/span.h"
 
 namespace signalbox::sim {
 
-// Equal names mean equal content, of equal length.
-struct Span {
-  std::uint64_t content = 0;
-  std::int64_t tokens = 0;
-};
-
-std::int64_t tokens_of(std::span<const Span> spans);
+using trace::mixed;
+using trace::Span;
+using trace::tokens_of;
 
 // Cuts at the end of every span and after each 512 tokens inside one. `domain` separates prompts
 // whose KV cache is not interchangeable, such as those of different adapters. Bytes per token vary
@@ -27,8 +24,5 @@ model::Prompt prompt_of(std::uint64_t domain, std::span<const Span> spans);
 // One hash for every whole block of `block_tokens` tokens, chained from the start.
 std::vector<std::uint64_t> blocks_of(std::uint64_t domain, std::span<const Span> spans,
                                      std::int64_t block_tokens);
-
-// A well-mixed number from two: names of content, chained hashes.
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b);
 
 }  // namespace signalbox::sim

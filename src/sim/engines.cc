@@ -39,7 +39,7 @@ void World::reach(truth::SequenceId id) {
   sequence.prompt_tokens = flight.prompt_tokens;
   sequence.output_tokens = ask.answer_tokens;
   std::vector<Span> spans = ask.session.history;
-  spans.push_back({mixed(flight.request.value(), 17), ask.answer_tokens});
+  spans.push_back({ask.answer, ask.answer_tokens});
   sequence.block_hashes = blocks_of(ask.session.lora, spans, host.engine->block_tokens());
   flight.reached = true;
   flight.at_engine = flight.admitted = now_;

@@ -92,6 +92,16 @@ std::string text(const Report& r) {
                 100 * r.cache_hit(), static_cast<long long>(r.engines.preemptions),
                 static_cast<unsigned long long>(r.retries), 100 * r.ttft_error);
   out += line;
+  std::snprintf(line, sizeof line,
+                "tasks %llu, done %llu, good %llu; e2e s: p50 %.3f p99 %.3f; client retries %llu, "
+                "timeouts %llu, pressed %llu\n",
+                static_cast<unsigned long long>(r.tasks),
+                static_cast<unsigned long long>(r.tasks_done),
+                static_cast<unsigned long long>(r.tasks_good), r.task_e2e.quantile(0.5),
+                r.task_e2e.quantile(0.99), static_cast<unsigned long long>(r.client_retries),
+                static_cast<unsigned long long>(r.client_timeouts),
+                static_cast<unsigned long long>(r.pressed));
+  out += line;
   for (const model::Outcome outcome : model::kOutcomes) {
     if (r.count(outcome) == 0) continue;
     out += std::string(model::label(outcome)) + " " + std::to_string(r.count(outcome)) + "  ";

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "sim/engine/catalogue.h"
+#include "sim/random_load.h"
 #include "sim/scenario.h"
 
 namespace signalbox::sim {
@@ -135,6 +136,7 @@ Scenario random_scenario(std::uint64_t seed, std::int64_t requests) {
   s.load = random_load(rng, requests);
   const double per_second = capacity(s) * pick(rng, {0.3, 0.6, 0.9, 1.3});
   s.load.sessions_per_second = per_second * (1 - s.load.follow_up);
+  add_random_kinds(s.load, per_second, seed);
   s.config = random_config(rng);
   s.threads = pick(rng, {1, 2, 4});
   s.scrape_interval = seconds(pick(rng, {0.2, 1.0, 5.0}));

@@ -29,6 +29,13 @@ struct Report {
   std::uint64_t arrived = 0;
   std::array<std::uint64_t, model::kOutcomes.size()> outcomes{};
   std::uint64_t good = 0;                // completed within both objectives
+  std::uint64_t tasks = 0;               // what users wanted; each is one request or more
+  std::uint64_t tasks_done = 0;          // that got an answer
+  std::uint64_t tasks_good = 0;          // within both objectives, from their first request on
+  Histogram task_e2e;                    // s, of tasks done, from their first request on
+  std::uint64_t client_retries = 0;      // requests that a client's library sent again
+  std::uint64_t client_timeouts = 0;     // requests that it gave up waiting for
+  std::uint64_t pressed = 0;             // requests that a user sent beside another
   Histogram ttft;                        // s, from arrival to the first token at the gateway
   Histogram e2e;                         // s, of completed requests
   EngineSums engines;

@@ -10,16 +10,9 @@
 #include "base/time.h"
 #include "core/flow/config.h"
 #include "sim/engine/spec.h"
+#include "sim/load_settings.h"
 
 namespace signalbox::sim {
-
-// A length in tokens: lognormal, cut to [least, most].
-struct Lengths {
-  double median = 400;
-  double spread = 0.8;  // deviation of the logarithm
-  std::int64_t least = 1;
-  std::int64_t most = 4096;
-};
 
 // What an engine tells, in its answers and its metrics. What it does not tell is absent.
 struct Dialect {
@@ -44,28 +37,6 @@ struct EngineGroup {
   double usd_per_hour = 2;
   int concurrency_max = 0;        // 0: what the engine tells
   Dialect dialect;
-};
-
-// Sessions begin as a Poisson process, whatever happens to earlier ones. A session's next prompt is
-// its last one, the answer, and something new.
-struct Load {
-  std::int64_t requests = 2000;     // in all
-  double sessions_per_second = 10;
-  Lengths system;                   // system prompts, shared by sessions
-  int system_prompts = 8;
-  double zipf = 1;                  // exponent of their popularity
-  Lengths turn;                     // what each turn adds
-  Lengths answer{120, 0.8, 1, 2048};
-  double follow_up = 0.5;           // chance that a completed turn is followed by another
-  Duration think = std::chrono::seconds(2);  // mean time before it
-  double leavers = 0.05;            // share of clients who leave
-  Duration patience = std::chrono::seconds(1);  // of these, mean
-  double plain = 0.2;               // share of requests that are not streamed
-  double capped = 0.5;              // share of requests with max_tokens
-  double adapters = 0;              // share of requests for one of two LoRA adapters
-  int tenants = 0;
-  int tenant_cap = 0;               // requests of a tenant in flight; 0: unlimited
-  double others_per_second = 0;     // requests that reach the engines past us
 };
 
 struct Fault {

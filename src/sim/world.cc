@@ -20,8 +20,10 @@ Report run(const Scenario& scenario) { return World(scenario).run(); }
 
 World::World(const Scenario& scenario)
     : scenario_(scenario), rng_(scenario.seed, "world"), others_rng_(scenario.seed, "others"),
-      load_(scenario.load, scenario.seed, routes(),
-            {flow::lora_hash("adapter-1"), flow::lora_hash("adapter-2")}, context()),
+      sdk_rng_(scenario.seed, "sdk"),
+      load_(make_load(scenario.load, scenario.seed,
+                      {routes(), {flow::lora_hash("adapter-1"), flow::lora_hash("adapter-2")},
+                       context()})),
       checker_(scenario.seed), recorder_(scenario.config, scenario.seed, scenario.replay),
       core_(scenario.config, scenario.seed),
       thread_busy_until_(static_cast<std::size_t>(scenario.threads)) {}
@@ -35,7 +37,7 @@ Report World::run() {
   for (int thread = 0; thread < scenario_.threads; ++thread) {
     at(now_ + scenario_.digest_interval, Due::Digest, static_cast<std::uint32_t>(thread));
   }
-  at(now_ + load_.until_next_session(), Due::Session);
+  await_arrival();
   if (scenario_.load.others_per_second > 0) at(now_, Due::Other);
   for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
     at(scenario_.faults[i].at, Due::FaultBegins, 0, i);
@@ -52,20 +54,17 @@ Report World::run() {
 
 // Nobody comes any more, nobody waits, nothing is on its way.
 bool World::at_rest() const {
-  return requests_ >= static_cast<std::uint64_t>(scenario_.load.requests) && clients_.empty() &&
-         turns_.empty() && told_ == 0 && late_actions_.empty() && flights_.empty() &&
-         faults_open_ == 0;
+  return coming() == kNever && clients_.empty() && tasks_.empty() && told_ == 0 &&
+         late_actions_.empty() && flights_.empty() && faults_open_ == 0;
 }
 
 void World::perform(const What& w) {
   switch (w.due) {
-    case Due::Session: return session();
-    case Due::Turn: {
-      Ask ask = std::move(turns_.at(w.what));
-      turns_.erase(w.what);
-      return arrive(std::move(ask));
-    }
-    case Due::Leave: return leave(model::RequestId(w.what));
+    case Due::Arrive: return arrive(w.what);
+    case Due::Retry: return ask_again(w.what, static_cast<int>(w.who));
+    case Due::Press: return press(w.what);
+    case Due::Leave: return leave(w.what);
+    case Due::Timeout: return time_out(model::RequestId(w.what));
     case Due::Other: return other_request();
     case Due::Deliver: return deliver(w.what);
     case Due::Carry: {

@@ -29,9 +29,11 @@ class World {
  private:
   // What is due; `who` and `what` name its subject.
   enum class Due : std::uint8_t {
-    Session,     // a new session's first request
-    Turn,        // what: a parked next turn
-    Leave,       // what: request whose client leaves
+    Arrive,      // the load brings a task; what: number of the arming
+    Retry,       // what: task that is tried again, who: for the how manieth time
+    Press,       // what: task whose user asks a second time
+    Leave,       // what: task whose user leaves
+    Timeout,     // what: request whose client has waited long enough
     Other,       // somebody else's request reaches an engine
     Deliver,     // what: a parked event reaches the core
     Carry,       // what: a parked action reaches its thread
@@ -45,7 +47,7 @@ class World {
     FaultEnds,   // what: index
   };
   struct What {
-    Due due = Due::Session;
+    Due due = Due::Arrive;
     std::uint32_t who = 0;
     std::uint64_t what = 0;
   };
@@ -87,8 +89,21 @@ class World {
     Instant latest{};
   };
 
-  struct Client {
+  // What a user wants: one request, and more when it is tried again or asked twice.
+  struct Task {
     Ask ask;
+    Instant began{};
+    std::vector<model::RequestId> requests;  // under way
+    int retries_due = 0;
+    bool done = false;
+    bool left = false;
+  };
+
+  // The client's side of one request.
+  struct Client {
+    const Ask& ask;                  // the task's, which outlives it
+    std::uint64_t task = 0;
+    int retries = 0;                 // before it
     Instant arrived{};
     std::uint16_t owner = 0;
     bool gone = false;
@@ -109,10 +124,20 @@ class World {
   bool at_rest() const;
 
   // clients.cc
-  void arrive(Ask ask);
-  void session();
-  void leave(model::RequestId request);
+  Instant coming() const;
+  void await_arrival();
+  void arrive(std::uint64_t arming);
+  void begin(Ask ask);
+  void request(std::uint64_t task, int retries);
+  void ask_again(std::uint64_t task, int retries);
+  void press(std::uint64_t task);
+  void leave(std::uint64_t task);
+  void time_out(model::RequestId request);
+  void hang_up(model::RequestId request);
   void conclude(const model::Conclude& action);
+  void succeeded(Task& task, const Client& client);
+  void failed(std::uint64_t task, int retries, Duration retry_after);
+  void settle(std::uint64_t task);
 
   // carrier.cc
   void carry(const model::OwnedAction& action);
@@ -159,7 +184,8 @@ class World {
   Scenario scenario_;
   Rng rng_;             // network, disorder, faults
   Rng others_rng_;
-  LoadSource load_;
+  Rng sdk_rng_;         // jitter of clients' back-off
+  std::unique_ptr<LoadSource> load_;
   Checker checker_;
   Recorder recorder_;
   flow::Flow core_;
@@ -171,7 +197,8 @@ class World {
   std::uint32_t endpoints_ = 0;      // ids given
   double price_factor_ = 1;
   int limit_cut_ = 0;                // taken off declared concurrency limits
-  std::unordered_map<model::RequestId, Client> clients_;  // looked up, never walked
+  std::unordered_map<std::uint64_t, Task> tasks_;         // looked up, never walked
+  std::unordered_map<model::RequestId, Client> clients_;  // likewise
   std::map<truth::SequenceId, Flight> flights_;
   truth::SequenceId sequences_ = 0;  // ids given; others' have the top bit
   std::vector<truth::Output> outputs_;
@@ -179,12 +206,13 @@ class World {
   // Parked until due, by number.
   std::unordered_map<std::uint64_t, model::Event> events_;
   std::unordered_map<std::uint64_t, model::OwnedAction> late_actions_;
-  std::unordered_map<std::uint64_t, Ask> turns_;
   std::uint64_t parked_ = 0;
   std::size_t told_ = 0;             // events on their way that are no looks at engines
   std::vector<Instant> thread_busy_until_;  // actions for a thread stay in order
 
   std::uint64_t requests_ = 0;       // ids given
+  std::uint64_t arrival_arming_ = 0;
+  Instant arrival_at_ = kNever;      // when the next Arrive is due
   std::size_t faults_open_ = 0;      // that have not ended
   std::uint64_t arming_ = 0;
   Instant wake_at_ = kNever;

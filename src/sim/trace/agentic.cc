@@ -176,8 +176,10 @@ Row read_row(Table& table, const std::vector<Row>& earlier) {
   row.input = table.integer(Input, {1, kTokensMax});
   row.output = table.integer(Output, {0, kTokensMax});
   row.prefix = static_cast<std::int32_t>(table.integer(Prefix, {-1, count - 1.0}));
+  // A refused row has a prefix of 0, which may not exist.
+  const bool has_prefix = row.prefix >= 0 && row.prefix < count;
   const std::int64_t from =
-      row.prefix < 0 ? 0 : earlier[static_cast<std::size_t>(row.prefix)].input;
+      has_prefix ? earlier[static_cast<std::size_t>(row.prefix)].input : 0;
   const std::int64_t most = std::min(row.input, from) / kBlockTokens;
   row.shared = table.integer(Shared, {0, static_cast<double>(most)});
   return row;

@@ -94,6 +94,7 @@ TEST(Agentic, RefusesPrefixesThatCannotBe) {
   EXPECT_THAT(message("8,,1,1,1,1,,100,1,1,0,2,t,tool,m\n"), HasSubstr("`shared_blocks` is `2`"));
   EXPECT_THAT(message("8,,2,1,1,1,,100,1,1,0,1,t,tool,m\n"),
               HasSubstr("line 8: `call` is `2`; write a whole number from 1 to 1"));
+  EXPECT_THAT(message("9,,1,1,1,1,,100,1,1,-1,0,t,tool,m\n"), HasSubstr("`call` is `1`"));
   EXPECT_FALSE(read_agentic(kHeader, kSessions));
   EXPECT_FALSE(read_agentic(kCalls, "session\n7\n"));
 }
