@@ -129,6 +129,7 @@ struct Load {
 
   std::shared_ptr<const trace::Trace> trace;  // null: synthetic
   int sessions_at_once = 0;         // of a trace: the next starts when one ends; 0: by arrivals
+  Duration ramp = std::chrono::seconds(60);  // in which the first of them begin, one by one
   TooLong too_long = TooLong::Cut;
 };
 
@@ -162,6 +163,7 @@ void describe(Visitor& v, Load& c) {
   v(c.sdk, "sdk", "What the client's library does by itself.");
   v(c.sessions_at_once, "sessions_at_once",
     "Sessions of a trace that run at any time; 0: they begin as they arrive.", Range{0, 1e6});
+  v(c.ramp, "ramp", "Time in which the first of them begin, evenly.", Range{0, 1e6});
   v(c.too_long, "too_long", "What becomes of a recorded prompt that no engine can hold.");
 }
 

@@ -51,6 +51,7 @@ Load closed(int at_once) {
   Load load;
   load.trace = sessions();
   load.sessions_at_once = at_once;
+  load.ramp = 0s;
   load.leavers = 0;
   return load;
 }
@@ -221,6 +222,23 @@ TEST(ClosedLoopLoad, AsManySessionsRunAsWereAsked) {
     numbers.insert(running.begin(), running.end());
   }
   EXPECT_GT(numbers.size(), 50u);
+}
+
+TEST(ClosedLoopLoad, TheFirstSessionsBeginOneByOne) {
+  Load load = closed(10);
+  load.ramp = 100s;
+  const auto source = make_load(load, 1, {});
+  std::map<std::uint64_t, Instant> begun;
+  while (source->next() != kNever) {
+    const Instant now = source->next();
+    begun.try_emplace(source->take().session.number, now);
+  }
+  ASSERT_EQ(begun.size(), 10u);
+  for (const auto& [number, when] : begun) {
+    const Instant due = at(10s * (number - 1));
+    EXPECT_GE(when, due);
+    EXPECT_LE(when, due + 5s);  // its longest think time
+  }
 }
 
 TEST(ClosedLoopLoad, EachPassHasItsOwnContent) {

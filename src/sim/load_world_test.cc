@@ -99,6 +99,7 @@ TEST(LoadWorld, AnOpenLoopDoesNotWaitForSlowEnginesAndSessionsDo) {
 
   Scenario closed = calm();
   closed.load.sessions_at_once = 3;
+  closed.load.ramp = 0s;
   closed.load.requests = 200;
   share(closed, random_sessions(closed.load, rng));
   const Report free = run_clean(closed);

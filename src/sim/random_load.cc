@@ -139,6 +139,7 @@ void add_random_kinds(Load& load, double per_second, std::uint64_t seed) {
     sessions.lasts = std::max(sessions.lasts, seconds(9));
   } else if (rng.chance(0.5)) {
     load.sessions_at_once = pick(rng, {1, 8, 40});
+    load.ramp = seconds(pick(rng, {0.0, 5.0}));
   }
   load.trace = std::make_shared<trace::Trace>(std::move(sessions));
 }

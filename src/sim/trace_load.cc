@@ -89,7 +89,9 @@ ClosedLoopLoad::ClosedLoopLoad(const Load& load, std::uint64_t seed,
   } else if (load.sessions_at_once == 0) {
     draw_start();
   } else {
-    for (int i = 0; i < load.sessions_at_once; ++i) begin_another(From::Middle, Instant{});
+    for (int i = 0; i < load.sessions_at_once; ++i) {
+      begin_another(From::Middle, Instant{} + load.ramp * i / load.sessions_at_once);
+    }
   }
 }
 
@@ -121,9 +123,8 @@ bool ClosedLoopLoad::begin(const trace::Session& session, From from, Instant at)
   run.session = new_session(load_, surroundings_, begun_, rng);
   run.copy = pass_ > 0 ? pass_ - 1 : 0;
   const auto calls = static_cast<std::uint64_t>(session.calls);
-  const auto skipped =
-      from == From::Middle ? static_cast<std::int32_t>(rng.below(calls)) : std::int32_t{0};
-  const std::int32_t first = session.first + skipped;
+  const std::uint64_t skipped = from == From::Middle ? rng.below(calls) : 0;
+  const std::int32_t first = session.first + static_cast<std::int32_t>(skipped);
   for (std::int32_t i = first; i < session.first + session.calls; ++i) {
     const trace::Call& call = trace().calls[place(i)];
     if (call.after >= first) continue;
