@@ -19,10 +19,9 @@ bool has_bursts(const Bursts& bursts) {
 
 ArrivalProcess::ArrivalProcess(const Arrivals& arrivals, double per_second, std::uint64_t seed)
     : gaps_(trace::gaps_of_cv(arrivals.cv)),
-      curve_{arrivals.curve, arrivals.between, arrivals.period},
-      per_second_(per_second), bursts_(arrivals.bursts), gaps_rng_(seed, "arrivals"),
+      curve_(arrivals.curve), per_second_(per_second), bursts_(arrivals.bursts), gaps_rng_(seed, "arrivals"),
       bursts_rng_(seed, "bursts"),
-      over_(arrivals.period > Duration::zero() && trace::mean_of(curve_) <= 0) {
+      over_(curve_.period > Duration::zero() && trace::mean_of(curve_) <= 0) {
   if (!has_bursts(bursts_)) return;
   const double on = to_seconds(bursts_.on);
   const double off = to_seconds(bursts_.off);

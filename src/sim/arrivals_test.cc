@@ -82,7 +82,7 @@ TEST(Arrivals, NobodyComesBetweenBurstsThatAreQuiet) {
 
 TEST(Arrivals, ARampRises) {
   Arrivals arrivals;
-  arrivals.curve = {{0s, 0}, {1000s, 2}};
+  arrivals.curve.points = {{0s, 0}, {1000s, 2}};
   const auto times = until(arrivals, 50, 2000);
   EXPECT_NEAR(within(times, 0, 500), 50 * 250, 600);
   EXPECT_NEAR(within(times, 500, 1000), 50 * 750, 1000);
@@ -91,9 +91,9 @@ TEST(Arrivals, ARampRises) {
 
 TEST(Arrivals, ATideRepeats) {
   Arrivals arrivals;
-  arrivals.curve = {{0s, 1}, {100s, 0}};
-  arrivals.between = trace::RateCurve::Between::Step;
-  arrivals.period = 200s;
+  arrivals.curve.points = {{0s, 1}, {100s, 0}};
+  arrivals.curve.between = trace::RateCurve::Between::Step;
+  arrivals.curve.period = 200s;
   const auto times = until(arrivals, 50, 2000);
   EXPECT_NEAR(within(times, 1800, 1900), 5000, 350);
   EXPECT_EQ(within(times, 1900, 2000), 0);
@@ -101,14 +101,14 @@ TEST(Arrivals, ATideRepeats) {
 
 TEST(Arrivals, EndWhenTheCurveEndsAtNothing) {
   Arrivals arrivals;
-  arrivals.curve = {{0s, 1}, {10s, 0}};
+  arrivals.curve.points = {{0s, 1}, {10s, 0}};
   ArrivalProcess process(arrivals, 10, 1);
   int count = 0;
   while (process.next() != trace::kEver) ++count;
   EXPECT_NEAR(count, 50, 35);
   EXPECT_EQ(process.next(), trace::kEver);
-  arrivals.curve = {{0s, 0}, {10s, 0}};
-  arrivals.period = 20s;
+  arrivals.curve.points = {{0s, 0}, {10s, 0}};
+  arrivals.curve.period = 20s;
   EXPECT_EQ(ArrivalProcess(arrivals, 10, 1).next(), trace::kEver);
 }
 

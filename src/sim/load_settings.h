@@ -56,19 +56,14 @@ void describe(Visitor& v, Bursts& c) {
 struct Arrivals {
   double cv = 1;                          // deviation of gaps over their mean; 1: Poisson
   Bursts bursts;
-  std::vector<trace::RatePoint> curve;    // relative to the load's rate; none: constant
-  trace::RateCurve::Between between = trace::RateCurve::Between::Linear;
-  Duration period{};                      // the curve begins anew; 0: it stays as it ends
+  trace::RateCurve curve;                 // relative to the load's rate
 };
 
 template <typename Visitor>
 void describe(Visitor& v, Arrivals& c) {
   v(c.cv, "cv", "Coefficient of variation of the gaps; 0: regular, 1: Poisson.", Range{0, 30});
   v(c.bursts, "bursts", "Arrivals in bursts.");
-  v(c.curve, "curve", "Points of the rate over time, in order; none: constant.", Range{0, 100'000});
-  v(c.between, "between", "The rate between two points: a line, or a step.");
-  v(c.period, "period", "After which the curve begins anew; 0: it stays as it ends.",
-    Range{0, 1e9});
+  v(c.curve, "curve", "The rate over time, relative to the load's: a ramp, a tide.");
 }
 
 // The client's library, by default as the OpenAI SDKs are (openai-python `_base_client.py`).

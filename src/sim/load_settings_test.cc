@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: every setting of a load is declared once, with a default within its range. Method: a visitor
-// over the declarations.
+// Goal: every setting of a load is declared once, with a default within its range. Method: a
+// visitor over the declarations.
 #include "sim/load_settings.h"
 
 #include <gtest/gtest.h>

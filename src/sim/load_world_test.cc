@@ -5,6 +5,12 @@
 
 #include "sim/random_load.h"
 #include "sim/run.h"
+#include "sim/trace/agentic.h"
+#include "sim/trace/azure.h"
+#include "sim/trace/mooncake.h"
+#include "sim/trace/operations.h"
+#include "sim/trace/servegen.h"
+#include "sim/trace/tidal.h"
 
 namespace signalbox::sim {
 namespace {
@@ -50,8 +56,8 @@ TEST(LoadWorld, EveryArrivalProcessRuns) {
       Scenario s = calm();
       s.load.arrivals.cv = cv;
       if (bursts) s.load.arrivals.bursts = {2s, 6s, 0.1};
-      s.load.arrivals.curve = {{0s, 0.5}, {20s, 1.5}, {40s, 0.5}};
-      s.load.arrivals.period = 40s;
+      s.load.arrivals.curve.points = {{0s, 0.5}, {20s, 1.5}, {40s, 0.5}};
+      s.load.arrivals.curve.period = 40s;
       expect_all_done(run_clean(s));
     }
   }
@@ -77,6 +83,73 @@ TEST(LoadWorld, AnOpenLoopComesWholeAndSharesWhatItSaid) {
   expect_all_done(report);
   EXPECT_EQ(report.tasks, s.load.trace->calls.size());
   EXPECT_GT(report.cache_hit(), 0.2) << text(report);
+}
+
+// Plays what was read until its end.
+Report play(Result<trace::Trace> read) {
+  Scenario s = calm();
+  s.load.requests = 1'000'000;
+  EXPECT_TRUE(read) << read.error().message;
+  if (read) share(s, std::move(*read));
+  const Report report = run_clean(s);
+  expect_all_done(report);
+  return report;
+}
+
+TEST(LoadWorld, EveryFormatPlays) {
+  const auto mooncake = trace::read_mooncake(
+      R"({"timestamp": 0, "input_length": 1100, "output_length": 5, "hash_ids": [0, 1, 2]})"
+      "\n"
+      R"({"timestamp": 9000, "input_length": 1536, "output_length": 9, "hash_ids": [0, 1, 3]})");
+  ASSERT_TRUE(mooncake);
+  const Report chat = play(trace::splice(*mooncake, 100s));
+  EXPECT_GT(chat.tasks, 6u);
+  EXPECT_GT(chat.cache_hit(), 0.5) << text(chat);  // what both begin with is common to all copies
+
+  const auto azure = trace::read_azure("t_ms,input_tokens,output_tokens\n0,480,10\n98.2,110,9\n");
+  EXPECT_EQ(play(azure).tasks, 2u);
+
+  const auto servegen = trace::read_servegen(
+      "m", "model,client,t_s,rate_rps,pattern,shape\nm,0,0,2,G,0.5\n",
+      "model,client,t_s,field,mean,p01,p05,p10,p25,p50,p75,p90,p95,p99,p999,max\n"
+      "m,0,0,input_tokens,100,1,1,50,80,100,100,120,150,200,300,400\n"
+      "m,0,0,output_tokens,9,7,7,7,7,7,7,7,9,9,9,9\n");
+  ASSERT_TRUE(servegen);
+  trace::ServeGenDraw wanted;
+  wanted.length = 60s;
+  EXPECT_NEAR(static_cast<double>(play(trace::draw(*servegen, wanted, 1)).tasks), 120, 80);
+}
+
+TEST(LoadWorld, RecordedSessionsOfAgentsArePlayedAsOftenAsTheyBegin) {
+  const auto agents = trace::read_agentic(
+      "session,subagent,call,t_s,think_s,api_s,input_tokens,output_tokens,prefix_of_call,"
+      "shared_blocks\n"
+      "7,,0,0.0,0.0,7.5,3000,20,-1,0\n7,,1,19.0,2.0,9.0,3100,30,0,46\n"
+      "8,,0,0.0,0.0,,2000,5,-1,0\n",
+      "session,tool_tokens,system_tokens\n7,500,100\n8,500,90\n");
+  ASSERT_TRUE(agents);
+  Scenario s = calm();
+  s.load.sessions_per_second = 2;
+  s.load.lasts = 60s;
+  s.load.requests = 1'000'000;
+  share(s, *agents);
+  const Report report = run_clean(s);
+  expect_all_done(report);
+  EXPECT_NEAR(static_cast<double>(report.tasks), 180, 60);  // one and a half a session
+}
+
+TEST(LoadWorld, ATideOfSessionsFollowsItsCurve) {
+  const auto tide = trace::read_tidal("hour_utc8,quarter,relative_traffic\n0,0,1\n0,1,0\n");
+  ASSERT_TRUE(tide);
+  Scenario s = calm();
+  s.load.follow_up = 0;
+  s.load.sessions_per_second = 0.2;
+  s.load.arrivals.curve = *tide;
+  s.load.lasts = std::chrono::minutes(29);
+  const Report report = run_clean(s);
+  expect_all_done(report);
+  EXPECT_NEAR(static_cast<double>(report.tasks), 180, 60);  // of the first quarter alone
+  EXPECT_LT(report.elapsed, std::chrono::minutes(16));
 }
 
 TEST(LoadWorld, AnOpenLoopDoesNotWaitForSlowEnginesAndSessionsDo) {

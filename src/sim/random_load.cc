@@ -70,14 +70,14 @@ Arrivals random_arrivals(Rng& rng, double run_seconds) {
     arrivals.bursts.quiet = pick(rng, {0.0, 0.1, 0.5});
   }
   if (rng.chance(0.3)) {
-    arrivals.between = pick(rng, {trace::RateCurve::Between::Linear,
-                                  trace::RateCurve::Between::Step});
+    using Between = trace::RateCurve::Between;
+    arrivals.curve.between = pick(rng, {Between::Linear, Between::Step});
     const double step = run_seconds / 5;
     for (int i = 0; i < 4; ++i) {
       const double rate = rng.uniform(0.2, 2);
-      arrivals.curve.push_back({seconds(step * i), rate});
+      arrivals.curve.points.push_back({seconds(step * i), rate});
     }
-    if (rng.chance(0.5)) arrivals.period = seconds(step * 4);
+    if (rng.chance(0.5)) arrivals.curve.period = seconds(step * 4);
   }
   return arrivals;
 }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kWhat = "Mooncake trace";
 constexpr std::int64_t kBlockTokens = 512;
+constexpr std::size_t kBytesPerBlock = 16;          // of text, about
 constexpr std::int64_t kMsMax = 1'000'000'000'000;  // 31 years
 
 struct Line {
@@ -110,6 +111,7 @@ void Reader::mark_common() {
 
 Result<Trace> Reader::read(std::string_view text) {
   Lines lines(text);
+  known_.reserve(text.size() / kBytesPerBlock);
   for (std::string_view line; lines.next(line);) {
     if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
     Line parsed;

@@ -31,6 +31,15 @@ struct RateCurve {
   Duration period{};                  // > the last point's time: begins anew; 0: ends as it ends
 };
 
+template <typename Visitor>
+void describe(Visitor& v, RateCurve& c) {
+  v(c.points, "points", "Points of the rate over time, in order; none: constant.",
+    Range{0, 100'000});
+  v(c.between, "between", "The rate between two points: a line, or a step.");
+  v(c.period, "period", "After which the curve begins anew; 0: it stays as it ends.",
+    Range{0, 1e9});
+}
+
 // A part of the curve that is one line.
 struct Stretch {
   Duration until{};                   // kEver: for ever
