@@ -19,7 +19,8 @@ bool has_bursts(const Bursts& bursts) {
 
 ArrivalProcess::ArrivalProcess(const Arrivals& arrivals, double per_second, std::uint64_t seed)
     : gaps_(trace::gaps_of_cv(arrivals.cv)),
-      curve_(arrivals.curve), per_second_(per_second), bursts_(arrivals.bursts), gaps_rng_(seed, "arrivals"),
+      curve_(arrivals.curve), per_second_(per_second), bursts_(arrivals.bursts),
+      gaps_rng_(seed, "arrivals"),
       bursts_rng_(seed, "bursts"),
       over_(curve_.period > Duration::zero() && trace::mean_of(curve_) <= 0) {
   if (!has_bursts(bursts_)) return;

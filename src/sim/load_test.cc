@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "sim/random_load.h"
 
@@ -155,6 +156,30 @@ TEST(OpenLoopLoad, CallsComeAtTheirTimesWhateverEnds) {
     source->ended(ask, Ending::Failed, source->next());
   }
   EXPECT_EQ(source->next(), kNever);
+}
+
+TEST(OpenLoopLoad, AConversationStaysWithOneTenantAndModel) {
+  Load load;
+  Rng rng(3, "trace");
+  load.requests = 200;
+  load.tenants = 5;
+  load.adapters = 0.5;
+  load.trace = std::make_shared<trace::Trace>(random_open_loop(load, 10, rng));
+  const auto source = make_load(load, 1, {3, {7, 8}, 1'000'000});
+  using Who = std::tuple<model::TenantId, model::RouteId, std::uint64_t>;
+  std::map<std::uint64_t, Who> seen;  // by what follows the system prompt
+  std::size_t again = 0;
+  std::set<Who> all;
+  while (source->next() != kNever) {
+    const Session session = source->take().session;
+    const Who who{session.tenant, session.route, session.lora};
+    const auto [at, fresh] = seen.try_emplace(session.history[1].content, who);
+    EXPECT_EQ(at->second, who);
+    again += fresh ? 0 : 1;
+    all.insert(who);
+  }
+  EXPECT_GT(again, 50u);
+  EXPECT_GT(all.size(), 10u);
 }
 
 TEST(OpenLoopLoad, WhatFitsNowhereIsCutOrSkipped) {

@@ -62,8 +62,9 @@ Instant OpenLoopLoad::next() const {
 
 Ask OpenLoopLoad::take() {
   const trace::Call& call = load_.trace->calls[index_];
+  Rng who(mixed(seed_, trace::origin_of(*load_.trace, call)), "session");
+  Session session = new_session(load_, surroundings_, index_ + 1, who);
   Rng rng(mixed(seed_, index_), "call");
-  Session session = new_session(load_, surroundings_, index_ + 1, rng);
   ++index_;
   pass_over();
   return ask_of(load_, surroundings_, std::move(session), call, 0, rng);

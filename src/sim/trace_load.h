@@ -14,7 +14,8 @@
 
 namespace signalbox::sim {
 
-// Each call comes at its time, whatever happens to others. Needs a trace without sessions.
+// Each call comes at its time, whatever happens to others; those of one conversation are of one
+// tenant, for one model. Needs a trace without sessions.
 class OpenLoopLoad : public LoadSource {
  public:
   OpenLoopLoad(const Load& load, std::uint64_t seed, const Surroundings& surroundings);

@@ -57,7 +57,7 @@ struct ServeGenDraw {
   Duration start{};
   Duration length = std::chrono::minutes(20);
   double scale = 1;
-  std::int64_t calls_max = 5'000'000;  // more expected calls are refused
+  std::int64_t calls_max = 2'000'000;  // more expected calls are refused
 };
 
 template <typename Visitor>

@@ -38,13 +38,15 @@ TEST(Table, NamesLineColumnFaultAndCure) {
 
 TEST(Table, RefusesNumbersThatAreNoneOrOutOfRange) {
   for (const char* bad : {"", "1.5", " 1", "1 ", "11", "-1", "99999999999999999999", "nan"}) {
-    Table table(std::string("a,b\n") + bad + ",1", "table", {"a", "b"});
+    const std::string text = std::string("a,b\n") + bad + ",1";
+    Table table(text, "table", {"a", "b"});
     ASSERT_TRUE(table.next());
     table.integer(0, {0, 10});
     EXPECT_TRUE(table.error()) << bad;
   }
   for (const char* bad : {"", "nan", "inf", "1e400", "1e", "-0.1", "0x1"}) {
-    Table table(std::string("a,b\n") + bad + ",1", "table", {"a", "b"});
+    const std::string text = std::string("a,b\n") + bad + ",1";
+    Table table(text, "table", {"a", "b"});
     ASSERT_TRUE(table.next());
     table.real(0, {0, 10});
     EXPECT_TRUE(table.error()) << bad;

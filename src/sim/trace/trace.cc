@@ -64,6 +64,14 @@ std::uint64_t answer_of(const Call& call, std::uint64_t copy) {
   return renamed(call.answer, call.copy, copy);
 }
 
+std::uint64_t origin_of(const Trace& trace, const Call& call) {
+  std::uint64_t origin = call.answer;
+  for (std::int32_t at = call.last; at >= 0; at = trace.pieces[place(at)].before) {
+    if (!trace.pieces[place(at)].common) origin = trace.pieces[place(at)].content;
+  }
+  return renamed(origin, call.copy, 0);
+}
+
 void sort_by_time(std::vector<Call>& calls) {
   const auto earlier = [](const Call& a, const Call& b) { return a.at < b.at; };
   if (std::is_sorted(calls.begin(), calls.end(), earlier)) return;

@@ -58,6 +58,10 @@ std::vector<Span> prompt_of(const Trace& trace, const Call& call, std::uint64_t 
 // The name under which later prompts hold this call's answer.
 std::uint64_t answer_of(const Call& call, std::uint64_t copy = 0);
 
+// The conversation that an open-loop call belongs to: the name of its first piece that is not
+// common; of its answer where all are.
+std::uint64_t origin_of(const Trace& trace, const Call& call);
+
 // By `at`; calls of one time stay as they are.
 void sort_by_time(std::vector<Call>& calls);
 
