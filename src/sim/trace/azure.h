@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the Azure LLM inference trace, code or conversation (Patel et al., Splitwise, ISCA 2024),
-// in the form `t_ms,input_tokens,output_tokens`. Pure.
+// Reads the Azure LLM inference traces, code or conversation (Patel et al., Splitwise, ISCA 2024).
+// Pure.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,9 @@
 
 namespace signalbox::trace {
 
-// Milliseconds from the first request. Nothing is known of prefixes: every prompt is new.
+// `t_ms,input_tokens,output_tokens`, milliseconds from the first request; or as it was published,
+// `TIMESTAMP,ContextTokens,GeneratedTokens`, times such as `2023-11-16 18:17:03.9799600`. Nothing
+// is known of prefixes: every prompt is new.
 Result<Trace> read_azure(std::string_view text);
 
 }  // namespace signalbox::trace

@@ -16,10 +16,13 @@
 
 namespace signalbox::trace {
 
-// Lines of a text with their numbers, from 1; a carriage return at the end is no part of a line.
+// Lines of a text with their numbers, from 1; a carriage return at the end is no part of a line, a
+// byte order mark at the start none of the text.
 class Lines {
  public:
-  explicit Lines(std::string_view text) : rest_(text) {}
+  explicit Lines(std::string_view text) : rest_(text) {
+    if (rest_.substr(0, 3) == "\xEF\xBB\xBF") rest_.remove_prefix(3);
+  }
   bool next(std::string_view& line);
   std::int64_t number() const { return number_; }
 

@@ -25,6 +25,11 @@ TEST(Table, FindsColumnsByNameInAnyOrder) {
   EXPECT_FALSE(table.error());
 }
 
+TEST(Table, AByteOrderMarkIsNoPartOfTheFirstName) {
+  Table table("\xEF\xBB\xBF" "a,b\n1,2\n", "table", {"a", "b"});
+  EXPECT_TRUE(table.next());
+}
+
 TEST(Table, NamesLineColumnFaultAndCure) {
   Table table("a\n1\nabc\n", "table", {"a"});
   ASSERT_TRUE(table.next());
@@ -74,6 +79,26 @@ TEST(Azure, ReadsTimesAndLengths) {
   EXPECT_EQ(read->calls[1].at, std::chrono::microseconds(98'200));
   EXPECT_EQ(read->calls[1].output_tokens, 1);  // an engine says at least one
   EXPECT_NE(prompt_of(*read, read->calls[0]), prompt_of(*read, read->calls[1]));
+}
+
+TEST(Azure, ReadsThePublishedFormAsWell) {
+  const auto read = read_azure(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+      "2023-11-16 23:59:59.5,4808,10\n"
+      "2023-11-17 00:00:03.9799600,3180,8\n");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(fault_of(*read), std::nullopt);
+  EXPECT_EQ(read->calls[0].at, Duration::zero());
+  EXPECT_NEAR(to_seconds(read->calls[1].at), 4.47996, 1e-6);
+  EXPECT_EQ(read->calls[1].prompt_tokens, 3180);
+  for (const char* bad : {"2023-11-16", "2023-13-16 00:00:00", "2023-11-16 24:00:00",
+                          "2023-11-16 00:61:00", "2023-11-16T00:00:00", "x", ""}) {
+    const std::string text =
+        std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + bad + ",1,1\n";
+    const auto refused = read_azure(text);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_THAT(refused.error().message, HasSubstr("line 2: `TIMESTAMP` is")) << bad;
+  }
 }
 
 TEST(Azure, RefusesAFileWithoutRequests) {
