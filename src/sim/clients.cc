@@ -13,7 +13,7 @@ namespace signalbox::sim {
 // When the load brings the next task; kNever: no more, unless one under way brings another.
 Instant World::coming() const {
   const Load& load = scenario_.load;
-  if (report_.tasks >= static_cast<std::uint64_t>(load.requests)) return kNever;
+  if (tasks_begun_ >= static_cast<std::uint64_t>(load.requests)) return kNever;
   const Instant next = load_->next();
   if (load.lasts > Duration::zero() && next >= Instant{} + load.lasts) return kNever;
   return next;
@@ -34,12 +34,14 @@ void World::arrive(std::uint64_t arming) {
 }
 
 void World::begin(Ask ask) {
-  const std::uint64_t number = ++report_.tasks;
+  const std::uint64_t number = ++tasks_begun_;
   if (ask.leaves_after >= Duration::zero()) at(now_ + ask.leaves_after, Due::Leave, 0, number);
   if (ask.presses_after >= Duration::zero()) at(now_ + ask.presses_after, Due::Press, 0, number);
   Task task;
   task.ask = std::move(ask);
   task.began = now_;
+  task.counted = now_ >= Instant{} + scenario_.load.warm_up;
+  if (task.counted) ++report_.tasks;
   tasks_.emplace(number, std::move(task));
   request(number, 0);
 }
@@ -73,7 +75,7 @@ void World::ask_again(std::uint64_t number, int retries) {
   const auto found = tasks_.find(number);
   if (found == tasks_.end() || found->second.retries_due == 0) return;
   --found->second.retries_due;
-  ++report_.client_retries;
+  if (found->second.counted) ++report_.client_retries;
   request(number, retries);
 }
 
@@ -84,7 +86,7 @@ void World::press(std::uint64_t number) {
   for (const model::RequestId request : found->second.requests) {
     if (clients_.at(request).has_first) return;
   }
-  ++report_.pressed;
+  if (found->second.counted) ++report_.pressed;
   request(number, 0);
 }
 
@@ -101,7 +103,7 @@ void World::leave(std::uint64_t number) {
 void World::time_out(model::RequestId request) {
   const auto found = clients_.find(request);
   if (found == clients_.end() || found->second.gone || found->second.has_first) return;
-  ++report_.client_timeouts;
+  if (tasks_.at(found->second.task).counted) ++report_.client_timeouts;
   hang_up(request);
   failed(found->second.task, found->second.retries, Duration::zero());
 }
@@ -138,15 +140,19 @@ void World::succeeded(Task& task, const Client& client) {
   const auto good = [&](Instant from) {
     return first - from <= scenario_.ttft_wanted && now_ - from <= scenario_.e2e_wanted;
   };
-  report_.e2e.record(to_seconds(now_ - client.arrived));
-  report_.ttft.record(to_seconds(first - client.arrived));
-  if (good(client.arrived)) ++report_.good;
+  if (task.counted) {
+    report_.e2e.record(to_seconds(now_ - client.arrived));
+    report_.ttft.record(to_seconds(first - client.arrived));
+    if (good(client.arrived)) ++report_.good;
+  }
   if (task.done) return;
   task.done = true;
   task.retries_due = 0;
-  ++report_.tasks_done;
-  if (good(task.began)) ++report_.tasks_good;
-  report_.task_e2e.record(to_seconds(now_ - task.began));
+  if (task.counted) {
+    ++report_.tasks_done;
+    if (good(task.began)) ++report_.tasks_good;
+    report_.task_e2e.record(to_seconds(now_ - task.began));
+  }
   load_->ended(task.ask, Ending::Answered, now_);
   await_arrival();
 }

@@ -101,6 +101,7 @@ enum class TooLong : std::uint8_t {
 struct Load {
   std::int64_t requests = 2000;     // tasks in all: what is tried again or asked twice is one
   Duration lasts{};                 // nobody comes later; 0: no end
+  Duration warm_up{};               // who comes earlier is served, and not counted as a task
   double sessions_per_second = 10;  // mean, before the arrivals' curve
   Lengths system;                   // system prompts, shared by sessions
   int system_prompts = 8;
@@ -132,6 +133,7 @@ template <typename Visitor>
 void describe(Visitor& v, Load& c) {
   v(c.requests, "requests", "Tasks in all; whoever tries again still has one.", Range{1, 1e9});
   v(c.lasts, "lasts", "Time after which nobody comes any more; 0: no end.", Range{0, 1e9});
+  v(c.warm_up, "warm_up", "Who comes earlier is served, and not counted.", Range{0, 1e9});
   v(c.sessions_per_second, "sessions_per_second", "Sessions that begin per second.",
     Range{1e-6, 1e5});
   v(c.arrivals, "arrivals", "How sessions are spread over time.");

@@ -54,7 +54,7 @@ TEST(LoadSettings, DefaultsAreWithinTheirRangesAndNamesAreUnique) {
   Load load;
   Judge judge;
   describe(judge, load);
-  EXPECT_EQ(judge.names.size(), 25u) << "every member but the trace is a setting";
+  EXPECT_EQ(judge.names.size(), 26u) << "every member but the trace is a setting";
 }
 
 }  // namespace

@@ -74,6 +74,23 @@ TEST(LoadWorld, NobodyComesAfterTheLoadsEnd) {
   EXPECT_LT(report.elapsed, 40s);
 }
 
+TEST(LoadWorld, TheWarmUpIsServedAndNotCounted) {
+  Scenario s = calm();
+  s.load.pressers = 0.5;
+  s.load.impatience = 20ms;
+  const Report whole = run_clean(s);
+  s.load.warm_up = whole.elapsed / 2;
+  const Report half = run_clean(s);
+  EXPECT_EQ(half.digest, whole.digest);
+  EXPECT_EQ(half.arrived, whole.arrived);
+  EXPECT_NEAR(static_cast<double>(half.tasks), static_cast<double>(whole.tasks) / 2, 60);
+  EXPECT_EQ(half.tasks_done, half.tasks);
+  EXPECT_EQ(half.task_e2e.count(), half.tasks);
+  EXPECT_EQ(half.e2e.count(), half.tasks + half.pressed);
+  EXPECT_LT(half.pressed, whole.pressed);
+  EXPECT_NEAR(half.goodput(), whole.goodput(), 0.2 * whole.goodput());
+}
+
 TEST(LoadWorld, AnOpenLoopComesWholeAndSharesWhatItSaid) {
   Scenario s = calm();
   Rng rng(1, "trace");

@@ -46,6 +46,7 @@ void World::check_engines(const EngineSums& sums) {
 Report World::report() {
   report_.seed = scenario_.seed;
   report_.elapsed = now_ - Instant{};
+  report_.measured = std::max(Duration::zero(), report_.elapsed - scenario_.load.warm_up);
   const flow::Totals totals = core_.totals();
   report_.arrived = totals.arrived;
   report_.outcomes = totals.outcomes;

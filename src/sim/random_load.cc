@@ -124,6 +124,7 @@ void add_random_kinds(Load& load, double per_second, std::uint64_t seed) {
   load.pressers = pick(rng, {0.0, 0.0, 0.05, 0.5});
   load.impatience = seconds(rng.uniform(0.01, 3));
   if (rng.chance(0.1)) load.lasts = seconds(run_seconds / 2);
+  if (rng.chance(0.1)) load.warm_up = seconds(run_seconds / 4);
   if (rng.chance(0.2)) {
     load.answer.quantiles = {{0.1, 1}, {0.5, load.answer.median}, {1, load.answer.median * 4}};
   }

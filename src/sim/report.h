@@ -26,9 +26,13 @@ struct EngineSums {
 struct Report {
   std::uint64_t seed = 0;
   Duration elapsed{};                    // virtual
+  Duration measured{};                   // of it, after the warm-up
   std::uint64_t arrived = 0;
   std::array<std::uint64_t, model::kOutcomes.size()> outcomes{};
-  std::uint64_t good = 0;                // completed within both objectives
+  // What users saw, of tasks that came after the warm-up; the rest of the report is of all.
+  std::uint64_t good = 0;                // requests completed within both objectives
+  Histogram ttft;                        // s, from arrival to the first token at the gateway
+  Histogram e2e;                         // s, of completed requests
   std::uint64_t tasks = 0;               // what users wanted; each is one request or more
   std::uint64_t tasks_done = 0;          // that got an answer
   std::uint64_t tasks_good = 0;          // within both objectives, from their first request on
@@ -36,8 +40,7 @@ struct Report {
   std::uint64_t client_retries = 0;      // requests that a client's library sent again
   std::uint64_t client_timeouts = 0;     // requests that it gave up waiting for
   std::uint64_t pressed = 0;             // requests that a user sent beside another
-  Histogram ttft;                        // s, from arrival to the first token at the gateway
-  Histogram e2e;                         // s, of completed requests
+
   EngineSums engines;
   std::uint64_t retries = 0;
   std::uint64_t events = 0;
@@ -47,7 +50,7 @@ struct Report {
   std::vector<std::string> violations;   // the run ends at the first
 
   double goodput() const {               // requests per second
-    return elapsed > Duration::zero() ? static_cast<double>(good) / to_seconds(elapsed) : 0;
+    return measured > Duration::zero() ? static_cast<double>(good) / to_seconds(measured) : 0;
   }
   double cache_hit() const {             // share of prompt tokens
     return engines.prompt_tokens > 0 ? static_cast<double>(engines.cached_tokens) /

@@ -95,6 +95,7 @@ class World {
     Instant began{};
     std::vector<model::RequestId> requests;  // under way
     int retries_due = 0;
+    bool counted = true;
     bool done = false;
     bool left = false;
   };
@@ -211,6 +212,7 @@ class World {
   std::vector<Instant> thread_busy_until_;  // actions for a thread stay in order
 
   std::uint64_t requests_ = 0;       // ids given
+  std::uint64_t tasks_begun_ = 0;
   std::uint64_t arrival_arming_ = 0;
   Instant arrival_at_ = kNever;      // when the next Arrive is due
   std::size_t faults_open_ = 0;      // that have not ended
