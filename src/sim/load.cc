@@ -3,7 +3,6 @@
 #include "sim/load.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/synthetic_load.h"
 #include "sim/trace_load.h"
@@ -17,13 +16,6 @@ std::unique_ptr<LoadSource> make_load(const Load& load, std::uint64_t seed,
     return std::make_unique<OpenLoopLoad>(load, seed, surroundings);
   }
   return std::make_unique<ClosedLoopLoad>(load, seed, surroundings);
-}
-
-std::int64_t draw(const Lengths& lengths, Rng& rng) {
-  const double tokens = lengths.quantiles.empty()
-                            ? lengths.median * std::exp(lengths.spread * rng.normal())
-                            : trace::Quantiles(lengths.quantiles).at(rng.uniform());
-  return std::clamp(static_cast<std::int64_t>(std::min(tokens, 1e9)), lengths.least, lengths.most);
 }
 
 Session new_session(const Load& load, const Surroundings& surroundings, std::uint64_t number,

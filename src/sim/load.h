@@ -61,7 +61,6 @@ std::unique_ptr<LoadSource> make_load(const Load& load, std::uint64_t seed,
                                       const Surroundings& surroundings);
 
 // The parts of which every source consists.
-std::int64_t draw(const Lengths& lengths, Rng& rng);
 Session new_session(const Load& load, const Surroundings& surroundings, std::uint64_t number,
                     Rng& rng);
 // Streamed or not, who leaves and who asks twice.

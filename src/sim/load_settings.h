@@ -4,88 +4,20 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/describe.h"
 #include "base/time.h"
-#include "sim/trace/quantiles.h"
-#include "sim/trace/rate_curve.h"
+#include "sim/arrivals.h"
+#include "sim/lengths.h"
+#include "sim/sdk.h"
 #include "sim/trace/trace.h"
 
 namespace signalbox::sim {
-
-// A length in tokens: lognormal, or by its quantiles; always cut to [least, most].
-struct Lengths {
-  double median = 400;
-  double spread = 0.8;  // deviation of the logarithm; 0: all are the median
-  std::int64_t least = 1;
-  std::int64_t most = 4096;
-  std::vector<trace::Quantile> quantiles = {};  // instead of median and spread, if there are any
-};
-
-template <typename Visitor>
-void describe(Visitor& v, Lengths& c) {
-  v(c.median, "median", "Half of the lengths are shorter, in tokens.", Range{0, 1e7});
-  v(c.spread, "spread", "Deviation of the logarithm; 0: all are the median.", Range{0, 5});
-  v(c.least, "least", "Shorter ones are made this long.", Range{1, 1e7});
-  v(c.most, "most", "Longer ones are cut to this.", Range{1, 1e7});
-  v(c.quantiles, "quantiles", "Points of the distribution, instead of median and spread.",
-    Range{0, 1000});
-}
-
-// An on/off process: arrivals come in bursts of random length. The mean rate stays what it is.
-struct Bursts {
-  Duration on{};        // mean length of a burst; 0: no bursts
-  Duration off{};       // and of the time between two
-  double quiet = 0;     // rate between bursts, relative to that within
-};
-
-template <typename Visitor>
-void describe(Visitor& v, Bursts& c) {
-  v(c.on, "on", "Mean length of a burst; 0: there are none.", Range{0, 1e6});
-  v(c.off, "off", "Mean time between two bursts.", Range{0, 1e6});
-  v(c.quiet, "quiet", "Rate between bursts, relative to the rate within one.", Range{0, 1});
-}
-
-// When the independent ones come: gaps of a Gamma distribution, on a clock that runs as fast as the
-// curve and the bursts say.
-struct Arrivals {
-  double cv = 1;                          // deviation of gaps over their mean; 1: Poisson
-  Bursts bursts;
-  trace::RateCurve curve;                 // relative to the load's rate
-};
-
-template <typename Visitor>
-void describe(Visitor& v, Arrivals& c) {
-  v(c.cv, "cv", "Coefficient of variation of the gaps; 0: regular, 1: Poisson.", Range{0, 30});
-  v(c.bursts, "bursts", "Arrivals in bursts.");
-  v(c.curve, "curve", "The rate over time, relative to the load's: a ramp, a tide.");
-}
-
-// The client's library, by default as the OpenAI SDKs are (openai-python `_base_client.py`).
-struct Sdk {
-  Duration timeout = std::chrono::seconds(600);       // to the first byte; 0: none
-  int retries_max = 2;                                // after 408, 409, 429, 5xx, no connection
-  Duration backoff = std::chrono::milliseconds(500);  // before the first; doubles; less up to 25 %
-  Duration backoff_max = std::chrono::seconds(8);
-  Duration retry_after_max = std::chrono::seconds(120);  // longer ones end the trying
-};
-
-template <typename Visitor>
-void describe(Visitor& v, Sdk& c) {
-  v(c.timeout, "timeout", "Longest wait for the first byte of an answer; 0: for ever.",
-    Range{0, 1e6});
-  v(c.retries_max, "retries_max", "Times that a failed request is sent again.", Range{0, 100});
-  v(c.backoff, "backoff", "Wait before the first retry, less up to a quarter; then it doubles.",
-    Range{0, 1e4});
-  v(c.backoff_max, "backoff_max", "Longest such wait.", Range{0, 1e5});
-  v(c.retry_after_max, "retry_after_max", "A longer Retry-After is not waited for.",
-    Range{0, 1e6});
-}
 
 // What becomes of a recorded prompt that no engine can hold.
 enum class TooLong : std::uint8_t {
@@ -163,6 +95,10 @@ void describe(Visitor& v, Load& c) {
   v(c.ramp, "ramp", "Time in which the first of them begin, evenly.", Range{0, 1e6});
   v(c.too_long, "too_long", "What becomes of a recorded prompt that no engine can hold.");
 }
+
+// What two settings together make impossible, as a full sentence; nothing: all is well. Ranges are
+// checked by whoever reads the settings.
+std::optional<std::string> fault_of(const Load& load);
 
 }  // namespace signalbox::sim
 

@@ -4,12 +4,33 @@
 
 #include <optional>
 
+#include "base/describe.h"
 #include "base/rng.h"
 #include "base/time.h"
 #include "core/model/outcome.h"
-#include "sim/load_settings.h"
 
 namespace signalbox::sim {
+
+// The client's library, by default as the OpenAI SDKs are (openai-python `_base_client.py`).
+struct Sdk {
+  Duration timeout = std::chrono::seconds(600);       // to the first byte; 0: none
+  int retries_max = 2;                                // after 408, 409, 429, 5xx, no connection
+  Duration backoff = std::chrono::milliseconds(500);  // before the first; doubles; less up to 25 %
+  Duration backoff_max = std::chrono::seconds(8);
+  Duration retry_after_max = std::chrono::seconds(120);  // longer ones end the trying
+};
+
+template <typename Visitor>
+void describe(Visitor& v, Sdk& c) {
+  v(c.timeout, "timeout", "Longest wait for the first byte of an answer; 0: for ever.",
+    Range{0, 1e6});
+  v(c.retries_max, "retries_max", "Times that a failed request is sent again.", Range{0, 100});
+  v(c.backoff, "backoff", "Wait before the first retry, less up to a quarter; then it doubles.",
+    Range{0, 1e4});
+  v(c.backoff_max, "backoff_max", "Longest such wait.", Range{0, 1e5});
+  v(c.retry_after_max, "retry_after_max", "A longer Retry-After is not waited for.",
+    Range{0, 1e6});
+}
 
 // Whether a request that ended so is sent again, if tries are left: 408, 409, 429, 5xx, and no
 // connection. Never once a stream has begun, which Truncated says.
