@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "sim/random_load.h"
+#include "sim/trace/operations.h"
 
 namespace signalbox::sim {
 namespace {
@@ -247,6 +248,17 @@ TEST(ClosedLoopLoad, AsManySessionsRunAsWereAsked) {
     numbers.insert(running.begin(), running.end());
   }
   EXPECT_GT(numbers.size(), 50u);
+}
+
+TEST(ClosedLoopLoad, ANewSessionBeginsAtOnceBehindAnAnswerAndLaterBehindAFailure) {
+  Load load = closed(1);
+  load.trace = std::make_shared<trace::Trace>(trace::take_sessions(*load.trace, 1, 1));  // one call
+  const auto source = make_load(load, 1, {});
+  for (const Ending how : {Ending::Answered, Ending::Failed, Ending::Left, Ending::Answered}) {
+    const Instant now = source->next() + 10s;
+    source->ended(source->take(), how, now);
+    EXPECT_EQ(source->next(), how == Ending::Answered ? now : now + 1s);
+  }
 }
 
 TEST(ClosedLoopLoad, TheFirstSessionsBeginOneByOne) {

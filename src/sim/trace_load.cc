@@ -7,6 +7,9 @@
 namespace signalbox::sim {
 namespace {
 
+// Whoever got no answer does not begin anew at once: a gateway that refuses everybody would be
+// asked for ever at one moment.
+constexpr Duration kPause = std::chrono::seconds(1);
 constexpr std::int64_t kCap = 4096;  // max_tokens of those who set it, unless they got more
 
 std::size_t place(std::int32_t index) { return static_cast<std::size_t>(index); }
@@ -177,14 +180,10 @@ void ClosedLoopLoad::ended(const Ask& ask, Ending how, Instant now) {
       await(run, i, now + trace().calls[place(i)].think);
     }
   }
-  close(run, now);
-}
-
-// One call of it is over.
-void ClosedLoopLoad::close(std::uint64_t run, Instant now) {
   if (--runs_.at(run).open > 0) return;
   runs_.erase(run);
-  if (!recorded_ && load_.sessions_at_once > 0) begin_another(From::Start, now);
+  if (recorded_ || load_.sessions_at_once == 0) return;
+  begin_another(From::Start, how == Ending::Answered ? now : now + kPause);
 }
 
 }  // namespace signalbox::sim

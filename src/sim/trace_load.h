@@ -64,7 +64,6 @@ class ClosedLoopLoad : public LoadSource {
   bool begin_another(From from, Instant at);
   void draw_start();
   void await(std::uint64_t run, std::int32_t call, Instant at);
-  void close(std::uint64_t run, Instant now);
 
   Load load_;
   std::uint64_t seed_;
