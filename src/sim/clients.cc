@@ -160,7 +160,7 @@ void World::succeeded(Task& task, const Client& client) {
 // One request of the task has failed; its library may send it again.
 void World::failed(std::uint64_t number, int retries, Duration retry_after) {
   Task& task = tasks_.at(number);
-  if (task.done || task.left) return;
+  if (task.done) return;
   const auto delay = retry_delay(scenario_.load.sdk, retries, retry_after, sdk_rng_);
   if (!delay) return;
   ++task.retries_due;

@@ -257,6 +257,9 @@ TEST(LoadWorld, OverloadBringsMoreRequestsThanTasks) {
   EXPECT_EQ(report.arrived, report.tasks + report.client_retries);
   EXPECT_EQ(report.tasks, 400u);
   EXPECT_LT(report.tasks_done, report.tasks);
+  // A full queue says when to come again; a library that takes no such advice does not come.
+  s.load.sdk.retry_after_max = 0s;
+  EXPECT_EQ(run_clean(s).client_retries, 0u);
 }
 
 TEST(LoadWorld, ALibraryThatWaitsTooLongHangsUp) {
@@ -272,6 +275,22 @@ TEST(LoadWorld, ALibraryThatWaitsTooLongHangsUp) {
   EXPECT_LT(report.tasks_done, report.tasks);
   s.load.sdk.timeout = 600s;
   expect_all_done(run_clean(s));
+}
+
+TEST(LoadWorld, AnAnswerThatHasBegunIsWaitedFor) {
+  Scenario s = calm();
+  s.load.plain = s.load.capped = 0;
+  s.load.answer = {600, 0, 1, 600};  // takes several seconds and begins in a fraction of one
+  s.load.sessions_per_second = 1;
+  s.load.requests = 100;
+  s.load.sdk.timeout = 3s;
+  s.load.pressers = 1;
+  s.load.impatience = 5s;
+  const Report report = run_clean(s);
+  EXPECT_GT(report.e2e.quantile(0.1), 3.5) << text(report);
+  EXPECT_LT(report.ttft.quantile(0.9), 1) << text(report);
+  EXPECT_EQ(report.client_timeouts, 0u);
+  EXPECT_LT(report.pressed, 20u) << text(report);
 }
 
 TEST(LoadWorld, AUserWhoAsksTwiceHasOneTask) {

@@ -134,6 +134,8 @@ void add_random_kinds(Load& load, double per_second, std::uint64_t seed) {
     load.trace = std::make_shared<trace::Trace>(random_open_loop(load, per_second, rng));
     return;
   }
+  // Few sessions may take days over their calls.
+  if (load.lasts == Duration::zero()) load.lasts = seconds(std::max(120.0, 4 * run_seconds));
   trace::Trace sessions = random_sessions(load, rng);
   if (rng.chance(0.3)) {
     for (trace::Session& session : sessions.sessions) session.start = seconds(rng.uniform(0, 9));

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "sim/trace/operations.h"
 
@@ -66,6 +67,29 @@ TEST(ServeGen, DrawsTheRecordedRates) {
   EXPECT_NEAR(early, 12'000, 5 * std::sqrt(12'000));
   EXPECT_NEAR(late, 24'000, 5 * std::sqrt(24'000));
   EXPECT_NEAR(pooled, 6'000, 5 * 2.3 * std::sqrt(6'000));
+}
+
+TEST(ServeGen, DrawsTheRecordedBurstiness) {
+  ServeGenDraw wanted;
+  wanted.start = std::chrono::seconds(600);
+  wanted.length = std::chrono::seconds(600);
+  wanted.scale = 10;
+  const auto drawn = draw(small(), wanted, 1);
+  ASSERT_TRUE(drawn);
+  // Variance over mean of the counts in two seconds: 1 of Poisson, cv² = 5 of Weibull 0.5 in the
+  // limit of long windows.
+  const auto dispersion = [&](std::int64_t output) {
+    std::vector<double> counts(300);
+    for (const Call& call : drawn->calls) {
+      if (call.output_tokens == output) ++counts[static_cast<std::size_t>(to_seconds(call.at) / 2)];
+    }
+    double sum = 0, squares = 0;
+    for (const double n : counts) sum += n, squares += n * n;
+    const double mean = sum / 300;
+    return (squares / 300 - mean * mean) / mean;
+  };
+  EXPECT_NEAR(dispersion(7), 1, 0.3);
+  EXPECT_NEAR(dispersion(3), 4.5, 1.5);
 }
 
 TEST(ServeGen, TheSameSeedDrawsTheSameStream) {
