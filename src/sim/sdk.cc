@@ -8,22 +8,6 @@
 namespace signalbox::sim {
 
 bool is_retried(model::Outcome outcome) {
-  using model::Outcome;
-  switch (outcome) {
-    case Outcome::Completed:
-    case Outcome::EngineClientError:
-    case Outcome::Truncated: return false;
-    case Outcome::ClientGone: return true;  // by a timeout of the library's own
-    case Outcome::EngineThrottled:
-    case Outcome::EngineError:
-    case Outcome::EngineUnreachable:
-    case Outcome::EngineTimeout:
-    case Outcome::QueueFull:
-    case Outcome::QueueTimeout:
-    case Outcome::NoEndpoint:
-    case Outcome::TenantLimit:
-    case Outcome::Draining: break;
-  }
   const int status = model::http_status(outcome);
   return status == 408 || status == 409 || status == 429 || status >= 500;
 }

@@ -32,8 +32,8 @@ void describe(Visitor& v, Sdk& c) {
     Range{0, 1e6});
 }
 
-// Whether a request that ended so is sent again, if tries are left: 408, 409, 429, 5xx, and no
-// connection. Never once a stream has begun, which Truncated says.
+// Whether the answer to a request that ended so has a status that is tried again: 408, 409, 429 or
+// 5xx. A stream that breaks off has none of them.
 bool is_retried(model::Outcome outcome);
 
 // The wait before it is sent again; nothing: it is not. `retries`: how often it was already;

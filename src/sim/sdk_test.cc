@@ -14,7 +14,7 @@ using model::Outcome;
 
 TEST(Sdk, RetriesWhatMayPassAndNothingElse) {
   const std::set<Outcome> never = {Outcome::Completed, Outcome::EngineClientError,
-                                   Outcome::Truncated};
+                                   Outcome::Truncated, Outcome::ClientGone};
   for (const Outcome outcome : model::kOutcomes) {
     EXPECT_EQ(is_retried(outcome), !never.contains(outcome)) << model::label(outcome);
   }
