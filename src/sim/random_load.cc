@@ -125,6 +125,8 @@ void add_random_kinds(Load& load, double per_second, std::uint64_t seed) {
   load.impatience = seconds(rng.uniform(0.01, 3));
   if (rng.chance(0.1)) load.lasts = seconds(run_seconds / 2);
   if (rng.chance(0.1)) load.warm_up = seconds(run_seconds / 4);
+  // A slow fleet, and a curve that is low: the run has to end before it counts as stuck.
+  if (load.lasts == Duration::zero() && run_seconds > 2000) load.lasts = std::chrono::hours(3);
   if (rng.chance(0.2)) {
     load.answer.quantiles = {{0.1, 1}, {0.5, load.answer.median}, {1, load.answer.median * 4}};
   }
