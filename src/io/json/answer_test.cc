@@ -297,6 +297,39 @@ RC_GTEST_PROP(ChunkReader, never_reads_a_cut_chunk_as_a_whole_one, ()) {
   RC_ASSERT(one(Api::ChatCompletions, std::string_view(whole).substr(0, size)).malformed);
 }
 
+// Booked as they are, they would be savings that nobody made.
+TEST(Usage, more_cached_tokens_than_the_prompt_had_are_not_told) {
+  const auto usage = [](Api api, const std::string& members) {
+    const std::string text = "{" + members + "}";
+    const model::Usage plain = read_answer(api, text).usage;
+    const std::string event =
+        api == Api::Messages || api == Api::ChatCompletions ? text : R"({"response":)" + text + "}";
+    const model::Usage streamed = Read(api, {event}).reader.usage();
+    EXPECT_EQ(plain.cached_tokens, streamed.cached_tokens) << text;
+    EXPECT_EQ(plain.prompt_tokens, streamed.prompt_tokens) << text;
+    return std::pair(plain.prompt_tokens, plain.cached_tokens);
+  };
+  const auto chat = [&](const std::string& cached) {
+    return usage(Api::ChatCompletions, R"("usage":{"prompt_tokens":10,"prompt_tokens_details":)"
+                                       R"({"cached_tokens":)" + cached + "}}");
+  };
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+  EXPECT_EQ(chat("10"), Pair(10, 10));
+  EXPECT_EQ(chat("11"), Pair(10, -1));
+  EXPECT_EQ(chat("999999999"), Pair(10, -1));
+  EXPECT_EQ(usage(Api::Responses, R"("usage":{"input_tokens":10,"input_tokens_details":)"
+                                  R"({"cached_tokens":11}})"),
+            Pair(10, -1));
+  EXPECT_EQ(usage(Api::ChatCompletions, R"("usage":{"prompt_tokens":10},"timings":{"cache_n":11})"),
+            Pair(10, -1));
+  EXPECT_EQ(usage(Api::ChatCompletions, R"("usage":{"prompt_tokens_details":{"cached_tokens":3}})"),
+            Pair(-1, -1)) << "of a prompt of unknown length";
+  // Anthropic's stand beside the others, so the prompt is their sum.
+  EXPECT_EQ(usage(Api::Messages, R"("usage":{"input_tokens":3,"cache_read_input_tokens":30})"),
+            Pair(33, 30));
+  EXPECT_EQ(usage(Api::Messages, R"("usage":{"cache_read_input_tokens":30})"), Pair(-1, -1));
+}
+
 TEST(AnswerReader, reads_recorded_answers) {
   const std::string llama = body(kLlama, "chat nonstream");
   const Answer a = read_answer(Api::ChatCompletions, llama);

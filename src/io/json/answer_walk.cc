@@ -32,6 +32,7 @@ model::Usage to_usage(model::Api api, const UsageParts& usage, const TimingParts
     out.prompt_tokens = timings.prompt_n + std::max<std::int64_t>(timings.cache_n, 0);
   }
   if (out.cached_tokens < 0) out.cached_tokens = timings.cache_n;
+  if (out.cached_tokens > out.prompt_tokens) out.cached_tokens = -1;  // more than there was
   if (out.completion_tokens < 0) out.completion_tokens = timings.predicted_n;
   return out;
 }

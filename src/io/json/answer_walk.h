@@ -32,6 +32,8 @@ struct TimingParts {
   double decode_ms = -1;
 };
 
+// Cached tokens are part of the prompt: beyond it, or of a prompt that is not told, they count as
+// not told.
 model::Usage to_usage(model::Api api, const UsageParts& usage, const TimingParts& timings);
 model::EngineTimings to_timings(const TimingParts& timings);
 
