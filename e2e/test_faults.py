@@ -133,6 +133,7 @@ class Retries(Case):
         said = self.gateway.run("explain", answer["x-request-id"]).stdout
         self.assertIn("->  nowhere", said)
         self.assertIn("had failed it already", said)
+        self.assertNotIn("*", said[said.index("->  nowhere"):], "nothing was chosen")
         wait_for("service is back", lambda: self.gateway.chat().status == 200, 5)
 
 

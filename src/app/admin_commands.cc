@@ -75,12 +75,11 @@ std::string decision_table(const Json& decision) {
   out += outcome.text() + "\n";
   Table table({"", "endpoint", "score", "reach", "wait", "prefill", "passes", "kv", "decode",
                "stall", "arrivals", "steps", "shadow", "money", "n", "cached"});
-  std::size_t index = 0;
+  int index = 0;
   for (const Json& c : decision["candidates"]) {
     const Json& t = c["terms"];
-    const bool chosen = decision["chosen_index"] == index;
-    const bool second = decision.contains("runner_up_index") &&
-                        decision["runner_up_index"] == index;
+    const bool chosen = number(decision, "chosen_index", -1) == index;
+    const bool second = number(decision, "runner_up_index", -1) == index;
     const auto term = [&](const char* key) { return fixed(number(t, key), 4); };
     table.row({chosen ? "*" : second ? "2" : "", text_of(c, "endpoint"), term("total"),
                term("reach"), term("wait"), term("own_prefill"), term("passes"), term("kv_wait"),

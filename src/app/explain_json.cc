@@ -91,7 +91,7 @@ void add_full(Json& out, const flow::DecisionRecord& record, const gateway::Publ
                                  {"terms", terms_json(c.terms)},
                                  {"inputs", inputs_json(c.inputs)}});
   }
-  out["chosen_index"] = e.chosen;
+  if (e.kind == routing::Decision::Kind::Place) out["chosen_index"] = e.chosen;
   if (e.runner_up) out["runner_up_index"] = *e.runner_up;
   out["drawn_from_near_ties"] = e.drawn;
   out["refused"] = Json::array();

@@ -145,7 +145,7 @@ Explanation explain(const Decision& decision) {
     const Refusals& refusals = decision.refusals[static_cast<std::size_t>(r)];
     if (refusals.count > 0) e.refused.push_back({static_cast<Reason>(r), refusals});
   }
-  if (decision.count < 2) return e;
+  if (decision.count < 2 || decision.kind != Decision::Kind::Place) return e;
   e.runner_up = e.chosen == 0 ? 1 : 0;
   e.flip = Flipper(decision.ask, e.candidates[e.chosen].inputs,
                    e.candidates[*e.runner_up].inputs)

@@ -50,7 +50,7 @@ struct Explanation {
   std::uint32_t near_ties = 0;
   Ask ask;
   std::vector<Candidate> candidates;        // best first
-  std::size_t chosen = 0;                   // index among them
+  std::size_t chosen = 0;                   // index among them; of a placement alone
   std::optional<std::size_t> runner_up;     // the best other one
   std::optional<Flip> flip;                 // absent without a runner-up
   std::vector<Refused> refused;             // only those that occurred

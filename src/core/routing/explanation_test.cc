@@ -143,6 +143,8 @@ TEST(Explanation, says_why_there_is_no_place) {
   d.retried = true;
   EXPECT_EQ(sentence(explain(d), number),
             "every endpoint that could serve it had failed it already");
+  EXPECT_FALSE(explain(d).runner_up) << "nobody won, so nobody came second";
+  EXPECT_FALSE(explain(d).flip);
 }
 
 TEST(Explanation, lists_only_the_reasons_that_occurred) {
