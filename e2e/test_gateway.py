@@ -316,6 +316,7 @@ class Tenants(Case):
         for more in ({"x-api-key": self.OTHER}, {"AUTHORIZATION": f"Bearer {self.OTHER}"}):
             answer = self.gateway.chat(headers={**self.bearer(self.KEY), **more})
             self.assertEqual(answer.status, 401, more)
+            self.assertEqual(answer.json()["error"]["code"], "conflicting_api_keys")
 
     def test_a_model_that_a_tenant_may_not_use_does_not_exist_for_it(self):
         body = {**chat(), "model": "only-alpha"}

@@ -228,7 +228,7 @@ AdminAnswer AdminServer::answer(const http::RequestHead& head, std::string_view 
   // Probes of liveness carry no token and learn nothing but that.
   const bool probe = head.path() == "/livez" || head.path() == "/readyz";
   if (access_.needs_token && !probe) {
-    const KeyHash shown = hash_key(presented_key(head));
+    const KeyHash shown = hash_key(presented_key(head).key);
     if (CRYPTO_memcmp(shown.data(), access_.token.data(), shown.size()) != 0) {
       return refusal(401, "Send the admin token as 'Authorization: Bearer TOKEN'.");
     }

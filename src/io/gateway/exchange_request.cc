@@ -146,7 +146,12 @@ bool Exchange::find_api(std::string_view path) {
 
 bool Exchange::authenticate(const http::RequestHead& head) {
   if (published_->tenants.empty()) return true;
-  const std::string_view key = presented_key(head);
+  const auto [key, differing] = presented_key(head);
+  if (differing) {
+    send_local_error(401, "Two different API keys came with this request. Send one.",
+                     "conflicting_api_keys");
+    return false;
+  }
   if (key.empty()) {
     send_local_error(401, "Send your API key as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
                      "missing_api_key");

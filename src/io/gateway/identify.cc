@@ -20,17 +20,17 @@ std::string_view bearer(std::string_view value) {
 
 }  // namespace
 
-std::string_view presented_key(const http::RequestHead& head) {
+PresentedKey presented_key(const http::RequestHead& head) {
   std::string_view key;
   for (const http::Field field : head.fields) {
     std::string_view shown;
     if (field.id == http::FieldName::Authorization) shown = bearer(field.value);
     if (field.id == http::FieldName::XApiKey) shown = field.value;
     if (shown.empty() || shown == key) continue;
-    if (!key.empty()) return {};
+    if (!key.empty()) return {{}, true};
     key = shown;
   }
-  return key;
+  return {key};
 }
 
 bool is_credential(const http::Field& field) {

@@ -11,8 +11,13 @@
 
 namespace signalbox::gateway {
 
-// The key of `Authorization: Bearer` or `x-api-key`; empty: none, or different ones.
-std::string_view presented_key(const http::RequestHead& head);
+struct PresentedKey {
+  std::string_view key;    // empty: none, or different ones
+  bool differing = false;  // more than one was shown, and they are not the same
+};
+
+// The key of `Authorization: Bearer` or `x-api-key`.
+PresentedKey presented_key(const http::RequestHead& head);
 
 // A field by which clients of some service show who they are; none of an engine's business.
 bool is_credential(const http::Field& field);
