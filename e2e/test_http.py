@@ -430,6 +430,23 @@ class Responses(Case):
                 self.assertEqual((answer.end, answer.body), ("chunked", b"".join(pieces)))
             self.assertEqual(self.outcomes_of(run), {"completed": 1})
 
+    def test_a_media_type_has_no_case(self):
+        pieces = [event("A"), event(None, "stop"), DONE]
+        for kind in ("Text/Event-Stream", "TEXT/EVENT-STREAM;charset=UTF-8",
+                     "text/event-stream ; x=y"):
+            self.fake.reply = chunked(pieces, kind=kind)
+            answer = self.gateway.chat(chat(stream=True))
+            self.assertEqual((answer.status, answer.body), (200, b"".join(pieces)), kind)
+
+    def test_an_engine_that_gives_no_stream_is_said_to(self):
+        for kind in ("text/html", "text/event-streams"):
+            self.fake.reply = chunked([event("A"), event(None, "stop"), DONE], kind=kind)
+            answer = self.gateway.chat(chat(stream=True))
+            self.assertEqual(answer.status, 502, answer)
+            self.assertNotIn("whole answer", answer.json()["error"]["message"])
+        wait_for("the log says so", lambda: "content_type=text/" in self.gateway.process.log())
+        self.assertIn(self.fake.address, self.gateway.process.log())
+
     def test_a_reset_ends_no_answer_that_has_no_length(self):
         def cut(connection, request):
             connection.sendall(reply(body=b"x" * (3 << 20)))

@@ -12,7 +12,7 @@ OwnAnswer own_answer(model::Outcome outcome) {
   switch (outcome) {
     case Outcome::EngineUnreachable:
       return {status, "engine_unreachable",
-              "No engine of this model could be reached or gave a whole answer. Try again."};
+              "No engine of this model could be reached or gave a usable answer. Try again."};
     case Outcome::EngineTimeout:
       return {status, "engine_timeout", "The engine did not answer in time."};
     case Outcome::Truncated:

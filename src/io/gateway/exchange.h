@@ -141,6 +141,7 @@ class Exchange {
   RelayPlan plan_;
   AnswerRelay relay_;
   int status_ = 0;                    // of the engine's answer; 0: none came
+  std::optional<std::string> other_type_;  // Content-Type of what came instead of a stream
   Duration retry_after_{-1};
   Instant attempt_begun_{};
   std::uint64_t decision_ = 0;

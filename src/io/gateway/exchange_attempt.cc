@@ -7,6 +7,7 @@
 #include "io/gateway/identify.h"
 #include "io/gateway/session.h"
 #include "io/gateway/worker.h"
+#include "io/http/chars.h"
 #include "io/http/writer.h"
 #include "io/json/splice.h"
 
@@ -27,8 +28,8 @@ bool has_chunks(model::Api api) {
   return api == model::Api::ChatCompletions || api == model::Api::Completions;
 }
 
-bool event_stream(const http::ResponseHead& head) {
-  return head.fields.find(FieldName::ContentType).value_or("").starts_with("text/event-stream");
+bool event_stream(std::string_view content_type) {
+  return http::equals_ignoring_case(http::media_type(content_type), "text/event-stream");
 }
 
 // Seconds as a number; dates are left to the client that gets the field passed on.
@@ -244,7 +245,11 @@ void Exchange::abort(const model::Abort& action) {
 void Exchange::upstream_head(const http::ResponseHead& head) {
   status_ = head.status;
   retry_after_ = retry_after(head);
-  relay_.begin(plan_, head.status, event_stream(head));
+  const std::string_view type = head.fields.find(FieldName::ContentType).value_or("");
+  const bool events = event_stream(type);
+  other_type_.reset();
+  if (!events && (scan_.stream || plan_.assemble)) other_type_.emplace(type);
+  relay_.begin(plan_, head.status, events);
   keep_answer_fields(head);
 }
 
@@ -279,6 +284,9 @@ void Exchange::upstream_end(bool reusable) {
   if (reusable) worker_.pool().give_back(std::move(upstream));
   else worker_.pool().bury(std::move(upstream));
   const AttemptResult result = relay_.end(true);
+  if (result == AttemptResult::Truncated && other_type_) {
+    worker_.log_no_stream(endpoint_->label, *other_type_);
+  }
   // An error too long to be held is a failure, but its body ends like any other.
   const bool whole = result == AttemptResult::Ok || relay_.mode() == AnswerRelay::Mode::Pass;
   if (!relay_.pieces().empty() || head_sent_) flush_relay(whole);

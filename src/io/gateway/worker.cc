@@ -13,7 +13,7 @@ namespace signalbox::gateway {
 namespace {
 
 constexpr Duration kProgressInterval = std::chrono::milliseconds(50);
-constexpr Duration kShortageInterval = std::chrono::seconds(10);
+constexpr Duration kComplaintInterval = std::chrono::seconds(10);
 constexpr Duration kSweepInterval = std::chrono::seconds(1);
 
 std::string_view api_label(model::Api api) {
@@ -284,12 +284,21 @@ void Worker::log_broken(const EndpointAccess& endpoint, std::string_view detail)
 }
 
 void Worker::log_shortage(std::string_view what, std::string_view why) {
-  if (shortage_told_ && loop_->now() - *shortage_told_ < kShortageInterval) return;
+  if (shortage_told_ && loop_->now() - *shortage_told_ < kComplaintInterval) return;
   shortage_told_ = loop_->now();
   telemetry::log_error("a connection cannot be opened here, which is no fault of engines: raise "
                        "the limit of open files (ulimit -n, LimitNOFILE), or lower "
                        "Gateway.limits.connections",
                        {{"with", what}, {"why", why}});
+}
+
+void Worker::log_no_stream(std::string_view endpoint, std::string_view content_type) {
+  if (no_stream_told_ && loop_->now() - *no_stream_told_ < kComplaintInterval) return;
+  no_stream_told_ = loop_->now();
+  telemetry::log_warn("an engine was asked for a stream and gave neither text/event-stream nor a "
+                      "whole JSON answer, which is none for the client",
+                      {{"endpoint", endpoint},
+                       {"content_type", content_type.empty() ? "(none)" : content_type}});
 }
 
 }  // namespace signalbox::gateway

@@ -70,6 +70,8 @@ class Worker {
   // No connection could be opened, to anybody or from anybody: that is ours to mend, not an
   // engine's. Said once in a while.
   void log_shortage(std::string_view what, std::string_view why);
+  // A stream was asked for, and what came instead is of no use. Said once in a while.
+  void log_no_stream(std::string_view endpoint, std::string_view content_type);
 
   // Reads on in a later turn.
   void read_later(Session& session) { read_later_.push_back(&session); }
@@ -106,6 +108,7 @@ class Worker {
   std::unordered_map<std::string, std::unique_ptr<Series>> series_;  // by model, api, outcome
   std::string series_key_;
   std::optional<Instant> shortage_told_;
+  std::optional<Instant> no_stream_told_;
   net::Timer progress_timer_;
   net::Timer sweep_timer_;
   bool draining_ = false;

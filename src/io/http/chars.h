@@ -84,4 +84,10 @@ constexpr std::string_view trim_blanks(std::string_view text) {
   return text;
 }
 
+// The media type of a Content-Type, without its parameters. To be compared ignoring case (RFC 9110
+// section 8.3.1).
+constexpr std::string_view media_type(std::string_view content_type) {
+  return trim_blanks(content_type.substr(0, content_type.find(';')));
+}
+
 }  // namespace signalbox::http
