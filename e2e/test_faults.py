@@ -650,7 +650,7 @@ class SlowClients(Case):
         cls.fleet = Fleet(1, speed=1000, answer_tokens_mean=100000, idle_close_s=0)
         cls.gateway = Gateway(config=configuration(cls.fleet.urls, gateway={
             "timeouts": {"request_head": "700ms", "body_idle": "700ms", "write_idle": "20s",
-                         "event_idle": "1s"}}))
+                         "event_idle": "1s", "keep_alive_idle": "2s"}}))
 
     def test_a_reader_that_stops_holds_a_bounded_buffer(self):
         self.gateway.chat(chat(stream=True))
@@ -695,3 +695,8 @@ class SlowClients(Case):
     def test_a_connection_that_says_nothing_is_closed(self):
         with self.gateway.connect() as c:
             self.assertTrue(c.closed_by_peer())
+
+    def test_a_connection_without_a_request_is_given_longer_than_a_head(self):
+        with self.gateway.connect() as c:
+            time.sleep(1.2)
+            self.assertEqual(c.request("GET", "/v1/models").status, 200)

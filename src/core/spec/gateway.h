@@ -140,7 +140,8 @@ void describe(V& v, Timeouts& c) {
     Range{0.01, 3600});
   v(c.body_idle, "body_idle", "Silence inside a request body.", Range{0.01, 3600});
   v(c.write_idle, "write_idle", "A client takes no byte of its answer.", Range{0.01, 86400});
-  v(c.keep_alive_idle, "keep_alive_idle", "A client connection without a request.",
+  v(c.keep_alive_idle, "keep_alive_idle",
+    "A client connection without a request; a new one has `request_head` at least.",
     Range{0, 86400});
   v(c.tls_handshake, "tls_handshake", "A TLS handshake on either side.", Range{0.01, 3600});
   v(c.connect, "connect", "Connecting to an engine.", Range{0.001, 3600});

@@ -36,8 +36,14 @@ Session::~Session() {
 void Session::begin() {
   if (!worker_.loop().watch(stream_.fd(), *this)) return close();
   handshaking_ = stream_.tls();
+  if (handshaking_) arm(worker_.published().timeouts.tls_handshake);
+  else await_first();
+}
+
+// Without keep-alive, too, a client has a moment to say what it came for.
+void Session::await_first() {
   const spec::Timeouts& timeouts = worker_.published().timeouts;
-  arm(handshaking_ ? timeouts.tls_handshake : timeouts.request_head);
+  arm(std::max(timeouts.keep_alive_idle, timeouts.request_head));
 }
 
 void Session::arm(Duration limit) { worker_.loop().arm_after(timer_, limit); }
@@ -52,7 +58,7 @@ void Session::on_ready(std::uint32_t events) {
   if (!busy && (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))) read_ready();
   if (handshaking_ && phase_ != Phase::Closed && stream_.secured()) {
     handshaking_ = false;
-    if (idle()) arm(worker_.published().timeouts.request_head);
+    if (idle()) await_first();
   }
   // The end may come in one event with the request itself. A client that closes and one that only
   // ends its sending look alike; both have left.

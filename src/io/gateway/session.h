@@ -74,6 +74,7 @@ class Session final : public net::Watcher {
   void linger();
   void close();
   void arm(Duration limit);
+  void await_first();
   void timed_out();
   void next_request();
 
