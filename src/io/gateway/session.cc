@@ -18,9 +18,12 @@ using Status = net::IoResult::Status;
 constexpr std::size_t kHeadRead = 4096;
 constexpr std::size_t kBodyRead = 256 * 1024;
 constexpr std::size_t kKeptBuffer = 16 * 1024;  // an idle connection keeps no more
-// After a refusal we read on for a moment, so that our answer is not lost to a reset.
-constexpr std::size_t kLingerBytes = 1 << 20;
-constexpr Duration kLingerTime = std::chrono::seconds(1);
+// After a refusal we read on and drop what comes, so that our answer is not lost to a reset: bytes
+// in all and in one turn, silence, and the time of it all.
+constexpr std::size_t kLingerBytes = 64 << 20;
+constexpr std::size_t kLingerTurn = 1 << 20;
+constexpr Duration kLingerSilence = std::chrono::seconds(1);
+constexpr Duration kLingerTime = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -70,10 +73,12 @@ void Session::on_ready(std::uint32_t events) {
 }
 
 void Session::read_ready() {
+  const std::size_t linger_turn = lingered_ + kLingerTurn;
   while (phase_ == Phase::Head || phase_ == Phase::Body || phase_ == Phase::Linger) {
     std::size_t wanted = kHeadRead;
     if (phase_ == Phase::Linger) {
       in_.clear();
+      wanted = kBodyRead;
     } else if (phase_ == Phase::Body) {
       wanted = kBodyRead;
       if (decoder_.state() != http::BodyState::Error && request_bytes_ > in_.size()) {
@@ -87,7 +92,9 @@ void Session::read_ready() {
     if (got.status != Status::Ok) return close();
     if (phase_ == Phase::Linger) {
       lingered_ += got.bytes;
-      if (lingered_ > kLingerBytes) return close();
+      if (lingered_ > kLingerBytes || worker_.loop().now() >= linger_until_) return close();
+      arm(kLingerSilence);
+      if (lingered_ >= linger_turn) return worker_.read_later(*this);
       continue;
     }
     in_.commit(got.bytes);
@@ -99,9 +106,8 @@ void Session::read_ready() {
 }
 
 void Session::read_again() {
-  if (phase_ != Phase::Head) return;
-  advance();
-  read_ready();
+  if (phase_ == Phase::Head) advance();
+  if (phase_ == Phase::Head || phase_ == Phase::Linger) read_ready();
 }
 
 void Session::advance() {
@@ -238,7 +244,8 @@ void Session::next_request() {
 void Session::linger() {
   ::shutdown(stream_.fd(), SHUT_WR);
   phase_ = Phase::Linger;
-  arm(kLingerTime);
+  linger_until_ = worker_.loop().now() + kLingerTime;
+  arm(kLingerSilence);
   read_ready();
 }
 

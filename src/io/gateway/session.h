@@ -97,6 +97,7 @@ class Session final : public net::Watcher {
   bool handshaking_ = false;      // TLS is not up yet
   bool ended_ = false;            // the client sends nothing after what the socket holds
   std::size_t lingered_ = 0;
+  Instant linger_until_{};
   std::uint64_t bytes_sent_ = 0;
   net::Timer timer_;
   Exchange exchange_;
