@@ -684,6 +684,8 @@ class SlowClients(Case):
             self.assertTrue(c.closed_by_peer())
             self.assertLess(time.monotonic() - begun, 8 * PATIENCE)
             self.assertTrue(c.buffer == b"" or c.buffer.startswith(b"HTTP/1.1 408"), c.buffer)
+        line = self.told(408, "head")
+        self.assertGreater(line["total_ms"], 500, "from its first byte")
 
     def test_a_body_that_stalls_is_closed(self):
         calls = self.fleet.calls()
@@ -691,6 +693,16 @@ class SlowClients(Case):
             c.send(post(self.gateway, chat("stalls"))[:-3])
             self.assertTrue(c.closed_by_peer())
         self.assertEqual(self.fleet.calls(), calls)
+        line = self.told(408, "body")
+        self.assertGreater(line["total_ms"], 500, "from its first byte")
+
+    def told(self, status, part):
+        """The last line of the access log with this status."""
+        lines = wait_for(f"the log tells of the {part}", lambda: [
+            r for r in self.gateway.access_records() if r["status"] == status])
+        self.assertEqual((lines[-1]["outcome"], lines[-1]["method"], lines[-1]["path"],
+                          lines[-1]["client"]), ("refused", "POST", CHAT, "127.0.0.1"))
+        return lines[-1]
 
     def test_a_connection_that_says_nothing_is_closed(self):
         with self.gateway.connect() as c:

@@ -182,6 +182,59 @@ class Apis(Case):
                    % CHAT.encode())
             self.assertEqual(c.read_answer().status, 413)
 
+    def test_a_body_beyond_the_limit_is_413_in_the_apis_shape_and_names_it(self):
+        for path, chunks in ((CHAT, False), ("/v1/messages", False), ("/v1/messages", True)):
+            size = b"transfer-encoding: chunked" if chunks else b"content-length: 9000000"
+            with self.gateway.connect() as c:
+                c.send(b"POST %s HTTP/1.1\r\nhost: x\r\n%s\r\n\r\n895440\r\n"
+                       % (path.encode(), size))
+                said = c.read_answer().json()
+            self.assertEqual(said.get("type"), None if path == CHAT else "error", said)
+            self.assertEqual(said["error"]["type"], "invalid_request_error" if path == CHAT
+                             else "request_too_large")
+            self.assertIn("8388608 bytes", said["error"]["message"])
+            self.assertIn("Gateway.limits.body", said["error"]["message"])
+
+    def test_who_sends_all_of_a_body_beyond_the_limit_before_reading_learns_why(self):
+        body = b"x" * (12 << 20)
+        for _ in range(5):
+            with self.gateway.connect() as c:
+                c.send(b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n"
+                       % (CHAT.encode(), len(body)) + body)
+                self.assertEqual(c.read_answer().status, 413)
+                self.assertTrue(c.closed_by_peer())
+
+    def test_a_refusals_line_in_the_access_log_tells_who_and_what(self):
+        asked = {
+            "rl-model": (404, b"POST %s HTTP/1.1\r\nhost: x\r\nx-request-id: rl-model\r\n"
+                         b"content-length: 42\r\n\r\n" % CHAT.encode()
+                         + b'{"model":"x","messages":[{"role":"user"}]}'),
+            "/rl-head": (431, b"POST /rl-head?key=secret HTTP/1.1\r\nx: " + b"a" * 9000),
+            "/rl-host": (400, b"GET /rl-host HTTP/1.1\r\n\r\n"),
+            "/rl-body": (413, b"POST /rl-body HTTP/1.1\r\nhost: x\r\n"
+                         b"content-length: 9000000\r\n\r\n"),
+        }
+        for name, (status, data) in asked.items():
+            with self.gateway.connect() as c:
+                c.send(data)
+                self.assertEqual(c.read_answer().status, status, name)
+        with self.gateway.connect() as c:
+            c.send(b"nonsense\x01\r\n\r\n")
+            self.assertEqual(c.read_answer().status, 400)
+
+        def lines():
+            return [r for r in self.gateway.access_records()
+                    if "rl-" in r.get("path", "") + r["request_id"] or
+                    (r["status"] == 400 and "method" not in r)]
+        wait_for("all are told", lambda: len(lines()) == 5)
+        for record in lines():
+            self.assertEqual((record["outcome"], record["client"]), ("refused", "127.0.0.1"))
+            path = record.get("path")
+            name = record["request_id"] if path == CHAT else path
+            if path is not None:
+                self.assertEqual(record["status"], asked[name][0], record)
+                self.assertIn(record["method"], ("GET", "POST"))
+
     def test_five_million_characters_are_served(self):
         body = chat("word " * 1000000, max_tokens=4)
         begun = time.monotonic()

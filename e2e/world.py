@@ -283,9 +283,9 @@ def check_one_engine_each(test, fleets):
 
 
 def check_access_log(test, gateway, totals):
-    """One line for each request that the core knew, with the outcome it had there."""
-    expected = {k: v for k, v in totals["outcomes"].items() if v}
-    counts = {}
+    """One line for each request that the core knew, with the outcome it had there, and one for
+    each that the gateway refused before."""
+    counts, expected = {}, {}
 
     def told():
         counts.clear()
@@ -293,6 +293,12 @@ def check_access_log(test, gateway, totals):
             # Without an attempt, `completed` is an answer that needed no engine.
             if record.get("attempts") or record["outcome"] != "completed":
                 counts[record["outcome"]] = counts.get(record["outcome"], 0) + 1
+        expected.clear()
+        expected.update({k: v for k, v in totals["outcomes"].items() if v})
+        refused = sum(v for k, v in gateway.metrics().items()
+                      if k.startswith("signalbox_requests_refused_total{"))
+        if refused:
+            expected["refused"] = refused
         return sum(counts.values()) >= sum(expected.values())
     wait_for("the access log tells all requests", told)
     test.assertEqual(counts, expected, "outcomes by access log and by core")

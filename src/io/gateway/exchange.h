@@ -37,8 +37,10 @@ class Exchange {
 
   // A request was read whole. `head` and `body` stay valid until the answer is out.
   void begin(const http::RequestHead& head, std::string_view body, bool keep_alive);
-  // What was read is no request: answers and closes.
-  void refuse_malformed(int status, std::string_view reason);
+  // What was read is no request, or not a whole one: answers and closes. `head` as far as it was
+  // read; `begun`: when its first byte came.
+  void refuse_unread(int status, std::string_view reason, const http::RequestHead& head,
+                     Instant begun);
   // The client left. Nothing can be sent any more.
   void client_gone();
   // The client has taken what was buffered, or the turn is over: go on reading from the engine.

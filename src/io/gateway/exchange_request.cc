@@ -35,8 +35,10 @@ void Exchange::reset(bool keep_alive) {
   attempt_ = {};
   decision_ = 0;
   tenant_ = nullptr;
+  api_ = model::Api::ChatCompletions;
   record_ = {};
   record_.begun = worker_.loop().now();
+  record_.client = session_.peer_ip();
   record_.bytes_out = session_.bytes_sent();
 }
 
@@ -48,7 +50,6 @@ void Exchange::begin(const http::RequestHead& head, std::string_view body, bool 
   head_only_ = head.method == Method::Head;
   record_.bytes_in = head.target().size() + body.size();
   record_.request_id = choose_request_id(head);
-  record_.client = session_.peer_ip();
   record_.method = head.method_text();
   record_.path = head.path();
 
@@ -212,9 +213,20 @@ void Exchange::hand_to_core(std::string_view body) {
   worker_.emit(std::move(arrived));
 }
 
-void Exchange::refuse_malformed(int status, std::string_view reason) {
+void Exchange::refuse_unread(int status, std::string_view reason, const http::RequestHead& head,
+                             Instant begun) {
   reset(false);
-  send_local_error(status, reason);
+  record_.begun = begun;
+  record_.method = head.method_text();
+  // Of a head that is not whole, the request line may be known.
+  const std::string_view target = head.target();
+  if (target.starts_with('/')) record_.path = target.substr(0, target.find('?'));
+  find_api(record_.path);
+  if (status != 413) return send_local_error(status, reason);
+  const std::string limit = std::to_string(published_->body_max);
+  send_local_error(413, "The request body is larger than this gateway's limit of " + limit +
+                            " bytes, the largest of Gateway.limits.body and the Routes' body.",
+                   "body_too_large");
 }
 
 }  // namespace signalbox::gateway

@@ -121,6 +121,7 @@ void Session::advance() {
 bool Session::advance_head() {
   if (in_.empty()) return false;
   const bool started = parser_.started();
+  if (!started) request_begun_ = worker_.loop().now();
   const http::Progress progress = parser_.parse(in_.view());
   if (progress == http::Progress::Error) {
     refuse(parser_.error().status, parser_.error().reason);
@@ -211,7 +212,8 @@ void Session::start_exchange() {
 void Session::refuse(int status, std::string_view reason) {
   keep_alive_ = false;
   phase_ = Phase::Exchange;
-  exchange_.refuse_malformed(status, reason);
+  parser_.head().rebase(in_.view().data());
+  exchange_.refuse_unread(status, reason, parser_.head(), request_begun_);
 }
 
 void Session::answered(bool keep_alive) {

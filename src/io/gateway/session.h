@@ -90,6 +90,7 @@ class Session final : public net::Watcher {
   net::Buffer decoded_;           // a chunked body
   std::size_t raw_body_ = 0;      // bytes of in_ behind the head that were decoded
   std::size_t request_bytes_ = 0; // head and body in in_
+  Instant request_begun_{};       // its first byte
   bool keep_alive_ = true;
   bool closing_ = false;          // no request after this one
   bool continue_sent_ = false;

@@ -28,6 +28,11 @@ std::string_view api_label(model::Api api) {
   return "other";
 }
 
+// Which end it was, for the access log.
+std::string_view outcome_label(const AccessRecord& record) {
+  return !record.core_knew && record.status >= 400 ? "refused" : model::label(record.outcome);
+}
+
 }  // namespace
 
 // The metrics of one (model, api, outcome), looked up once.
@@ -263,7 +268,7 @@ void Worker::account(const AccessRecord& record) {
   line.model = record.model;
   line.endpoint = record.endpoint;
   line.status = record.status;
-  line.outcome = record.outcome;
+  line.outcome = outcome_label(record);
   line.stream = record.stream;
   line.attempts = record.attempts;
   line.queue = record.queued;

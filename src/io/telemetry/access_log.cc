@@ -42,7 +42,7 @@ void AccessFormat::append(std::string& out, const AccessRecord& r) {
   text(out, ",\"pool\":", r.pool);
   text(out, ",\"endpoint\":", r.endpoint);
   number(out, ",\"status\":", r.status);
-  out.append(",\"outcome\":\"").append(model::label(r.outcome)).append("\"");
+  text(out, ",\"outcome\":", r.outcome);
   out.append(r.stream ? ",\"stream\":true" : ",\"stream\":false");
   number(out, ",\"attempts\":", r.attempts);
   millis(out, ",\"queue_ms\":", r.queue);

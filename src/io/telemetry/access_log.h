@@ -9,7 +9,6 @@
 
 #include "base/time.h"
 #include "core/model/event.h"
-#include "core/model/outcome.h"
 #include "io/telemetry/json_text.h"
 
 namespace signalbox::telemetry {
@@ -28,7 +27,7 @@ struct AccessRecord {
   std::string_view pool;
   std::string_view endpoint;
   int status = -1;              // sent to the client
-  model::Outcome outcome = model::Outcome::Completed;
+  std::string_view outcome;     // that of the core; `refused`: it never got there
   bool stream = false;
   int attempts = -1;
   Duration queue{-1};           // waited here
