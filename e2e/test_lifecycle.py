@@ -554,6 +554,26 @@ class Starting(unittest.TestCase):
         self.assertIn("endpoints", said.stderr)
         self.assertIn("nowhere", said.stderr)
 
+    def test_logs_that_cannot_be_written_are_told_before_the_start(self):
+        path = folder() / "logs.yaml"
+        for name, file in (("access", "/nonexistent/x.log"), ("events", str(folder())),
+                           ("decisions", "/dev/null/x.log")):
+            path.write_text(configuration(["http://127.0.0.1:1"], gateway={
+                "listen": "127.0.0.1:0", "admin": {"listen": "127.0.0.1:0"},
+                "logs": {name: file}}))
+            for command in (["validate", path], ["serve", "-c", path]):
+                said = self.say(*command)
+                self.assertEqual(said.returncode, 1, said)
+                self.assertRegex(said.stderr, r"logs\.yaml:\d+:\d+: Gateway/main\.spec\.logs\."
+                                 + name)
+                self.assertIn(file, said.stderr)
+            self.assertEqual(self.say("validate", "--without-secrets", path).returncode, 0)
+        free = folder() / "not-yet.log"
+        path.write_text(configuration(["http://127.0.0.1:1"], gateway={
+            "logs": {"access": str(free), "decisions": "/dev/null"}}))
+        self.assertEqual(self.say("validate", path).returncode, 0)
+        self.assertFalse(free.exists(), "validate makes nothing")
+
     def test_reference_pages_are_fresh(self):
         for page, file in (("settings", "settings.md"), ("schema", "schema.json")):
             said = self.say("docs", page)

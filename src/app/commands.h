@@ -24,7 +24,7 @@ int serve(const ServeOptions& options);
 
 struct ValidateOptions {
   std::string config;
-  bool without_secrets = false;     // keys and certificates need not be there
+  bool without_secrets = false;     // keys, certificates and folders of logs need not be there
 };
 int validate(const ValidateOptions& options);
 

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "io/telemetry/log_file.h"
+
 namespace signalbox::app {
 namespace {
 
@@ -33,6 +35,20 @@ Result<void> check_logs(const spec::Logs& logs) {
     return shared("access", "decisions", logs.access);
   }
   return {};
+}
+
+void check_logs(const config::Loaded& loaded, const spec::Logs& overridden,
+                spec::Report& report) {
+  const spec::Gateway& gateway = loaded.config.gateway;
+  const auto check = [&](const char* name, const std::string& path, const std::string& instead) {
+    if (path.empty() || !instead.empty()) return;
+    const auto fit = telemetry::LogFile::check(path);
+    if (fit) return;
+    report.add("Gateway/" + gateway.name + ".spec.logs." + name, fit.error().message);
+  };
+  check("access", gateway.logs.access, overridden.access);
+  check("events", gateway.logs.events, overridden.events);
+  check("decisions", gateway.logs.decisions, overridden.decisions);
 }
 
 }  // namespace signalbox::app

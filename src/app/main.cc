@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   v->footer("Example: signalbox validate /etc/signalbox");
   v->add_option("config", validate_options.config, "File or directory")->required();
   v->add_flag("--without-secrets", validate_options.without_secrets,
-              "Keys and certificates are elsewhere: do not look for them");
+              "Keys, certificates and folders of logs are elsewhere: do not look for them");
 
   ReplayOptions replay_options;
   CLI::App* r = app.add_subcommand("replay", "Decide an event log again and compare");

@@ -123,7 +123,10 @@ gateway::AdminAccess admin_access(const config::Loaded& loaded) {
   return access;
 }
 
-Result<LoadedWithTls> load_or_default(const ServeOptions& options) {
+// A reload opens no log, and is not refused for one.
+enum class For : std::uint8_t { Start, Reload };
+
+Result<LoadedWithTls> load_or_default(const ServeOptions& options, For purpose) {
   LoadedWithTls whole;
   config::Loaded& loaded = whole.loaded;
   if (options.config.empty()) {
@@ -131,7 +134,16 @@ Result<LoadedWithTls> load_or_default(const ServeOptions& options) {
     for (const std::string& text : options.urls) urls.push_back(*spec::parse_url(text));
     TRY_ASSIGN(whole.tls, tls_towards(urls));
   } else {
-    TRY_ASSIGN(whole, load_with_tls(options.config));
+    config::Options how;
+    spec::Logs overridden;
+    overridden.access = options.access_log;
+    overridden.events = options.event_log;
+    if (purpose == For::Start) {
+      how.inspect = [&overridden](const config::Loaded& read, spec::Report& report) {
+        check_logs(read, overridden, report);
+      };
+    }
+    TRY_ASSIGN(whole, load_with_tls(options.config, how));
     // An editor that is not done yet leaves an empty file: that is no wish to serve nothing.
     if (loaded.config.pools.empty()) {
       return invalid("'" + options.config + "' declares no Pool, so there is nothing to serve.");
@@ -321,7 +333,7 @@ void Server::on_signal(int number) {
 
 void Server::reload() {
   if (options_.config.empty()) return;
-  auto next = load_or_default(options_);
+  auto next = load_or_default(options_, For::Reload);
   std::vector<std::string> later;
   if (next) {
     later = spec::keep_until_start(next->loaded.config.gateway,
@@ -420,7 +432,7 @@ int serve(const ServeOptions& options) {
   if (options.log_level == "debug") telemetry::set_log_level(telemetry::Level::Debug);
   if (options.log_level == "warn") telemetry::set_log_level(telemetry::Level::Warn);
   if (options.log_level == "error") telemetry::set_log_level(telemetry::Level::Error);
-  auto loaded = load_or_default(options);
+  auto loaded = load_or_default(options, For::Start);
   if (!loaded) return fail(loaded.error());
   Server server(options, std::move(*loaded));
   const auto code = server.run();

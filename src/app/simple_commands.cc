@@ -16,6 +16,9 @@ namespace signalbox::app {
 int validate(const ValidateOptions& options) {
   config::Options how;
   how.secrets = !options.without_secrets;
+  how.inspect = [](const config::Loaded& loaded, spec::Report& report) {
+    check_logs(loaded, {}, report);
+  };
   const auto whole = load_with_tls(options.config, how);
   if (!whole) {
     std::fprintf(stderr, "%s\n", whole.error().message.c_str());

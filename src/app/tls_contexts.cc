@@ -44,9 +44,11 @@ void towards_engines(const config::Loaded& loaded, TlsContexts& out, spec::Repor
 
 Result<LoadedWithTls> load_with_tls(const std::string& path, config::Options options) {
   TlsContexts tls;
-  options.inspect = [&tls](const config::Loaded& loaded, spec::Report& report) {
+  options.inspect = [&tls, more = std::move(options.inspect)](const config::Loaded& loaded,
+                                                              spec::Report& report) {
     towards_clients(loaded, tls, report);
     towards_engines(loaded, tls, report);
+    if (more) more(loaded, report);
   };
   TRY_ASSIGN(auto loaded, config::load(path, options));
   return LoadedWithTls{std::move(loaded), std::move(tls)};

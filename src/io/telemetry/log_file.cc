@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -79,6 +80,11 @@ bool write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
   return true;
+}
+
+Error refused(const std::string& path, const std::string& why) {
+  return invalid("The log file " + path + " cannot be opened for appending (" + why +
+                 "); check that its folder exists and may be written.");
 }
 
 }  // namespace
@@ -240,11 +246,26 @@ Result<std::unique_ptr<LogFile>> LogFile::open(std::string path, LogFileConfig c
   std::string error;
   int fd = path == "-" ? STDOUT_FILENO : open_file(path, use, error);
   if (fd < 0) {
-    return invalid("The log file " + path + " cannot be opened for appending (" + error +
-                   "); check that its folder exists and may be written.");
+    return refused(path, error);
   }
   return std::unique_ptr<LogFile>(
       new LogFile(std::make_unique<Writer>(std::move(path), fd, config, std::move(gap), use)));
+}
+
+Result<void> LogFile::check(const std::string& path) {
+  if (path == "-") return {};
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return refused(path, std::strerror(EISDIR));
+    if (!S_ISREG(status.st_mode)) return {};  // open() knows whether somebody is at the other end
+    return ::access(path.c_str(), W_OK) == 0 ? Result<void>{}
+                                             : refused(path, std::strerror(errno));
+  }
+  if (errno != ENOENT) return refused(path, std::strerror(errno));
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const char* const place = folder.empty() ? "." : folder.c_str();
+  if (::access(place, W_OK | X_OK) == 0) return {};
+  return refused(path, std::strerror(errno));
 }
 
 std::string LogFile::gap_line(std::uint64_t lost) {

@@ -44,6 +44,9 @@ class LogFile {
   // reader of a FIFO: without one it is an error.
   static Result<std::unique_ptr<LogFile>> open(std::string path, LogFileConfig config = {},
                                                Gap gap = &gap_line, Use use = Use::Shared);
+  // Whether open() would find a place for it, without making or touching anything. That another
+  // process has it for its own is not seen.
+  static Result<void> check(const std::string& path);
   // Writes what waits, then closes.
   ~LogFile();
   LogFile(const LogFile&) = delete;

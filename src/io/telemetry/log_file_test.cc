@@ -176,6 +176,20 @@ TEST_F(LogFileTest, SaysWhyAFileCannotBeOpened) {
   EXPECT_NE(file.error().message.find("no/such/folder"), std::string::npos);
 }
 
+TEST_F(LogFileTest, KnowsBeforehandWhetherAFileCanBeOpenedAndMakesNone) {
+  std::ofstream(path("file"));
+  std::filesystem::create_directory(path("folder"));
+  std::filesystem::create_symlink(path("file"), path("link"));
+  for (const char* const name : {"new", "file", "folder", "link", "no/such", "file/below"}) {
+    const bool there = std::filesystem::exists(path(name));
+    const bool fit = LogFile::check(path(name)).has_value();
+    EXPECT_EQ(std::filesystem::exists(path(name)), there) << name;
+    EXPECT_EQ(LogFile::open(path(name), lazy()).has_value(), fit) << name;
+  }
+  EXPECT_TRUE(LogFile::check("-"));
+  EXPECT_TRUE(LogFile::check("/dev/null"));
+}
+
 TEST_F(LogFileTest, KeepsLinesOfManyThreadsWhole) {
   LogFileConfig config;
   config.write_interval = std::chrono::milliseconds(1);
