@@ -30,13 +30,18 @@ constexpr double kHostDecode = 0.10;
 
 double together(double x, double y) { return std::sqrt(x * x + y * y); }
 
+struct Format {
+  std::string_view name;
+  double bytes;  // of a weight; 4 bits have their scales
+};
+constexpr Format kFormats[] = {
+    {"bf16", 2},     {"fp16", 2},     {"fp8", 1},     {"int8", 1},  {"q8_0", 1}, {"fp4", 0.56},
+    {"mxfp4", 0.56}, {"nvfp4", 0.56}, {"int4", 0.56}, {"q4", 0.56}, {"fp32", 4}};
+
 double bytes_per_weight(std::string_view precision) {
-  if (precision == "fp8" || precision == "int8" || precision == "q8_0") return 1;
-  if (precision == "fp4" || precision == "mxfp4" || precision == "nvfp4" || precision == "int4" ||
-      precision == "q4") {
-    return 0.56;  // 4 bits and their scales
+  for (const Format& format : kFormats) {
+    if (format.name == precision) return format.bytes;
   }
-  if (precision == "fp32") return 4;
   return 2;
 }
 
@@ -297,6 +302,12 @@ NamedSize size_from_name(std::string_view name) {
   }
   if (size.params_b == 0) size.active_params_b = 0;
   return size;
+}
+
+std::vector<std::string_view> precisions() {
+  std::vector<std::string_view> names;
+  for (const Format& format : kFormats) names.push_back(format.name);
+  return names;
 }
 
 Prior make_prior(const ProfileQuery& query) {

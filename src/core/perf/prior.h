@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/perf/coefficients.h"
 
@@ -44,6 +45,9 @@ struct Prior {
 };
 
 Prior make_prior(const ProfileQuery& query);
+
+// The names of number formats that a prior understands; any other counts as two bytes a weight.
+std::vector<std::string_view> precisions();
 
 // Parameters in billions as a model's name tells them: `Foo-30B-A3B` gives {30, 3},
 // `Mixtral-8x7B` {56, 0}; zeros when it does not.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that the catalogue does not know, and pools that serve nobody.
+#include <algorithm>
+
 #include "core/perf/catalogue.h"
+#include "core/perf/prior.h"
 #include "core/spec/config.h"
 #include "core/spec/nearest.h"
 
@@ -27,9 +30,15 @@ std::vector<std::string> doubts(const Config& config) {
       out.push_back("Pool/" + pool.name + ".spec.role: requests are placed whole as yet, so this "
                     "pool serves nobody; leave `role` out.");
     }
-    if (pool.accelerator.empty() || perf::find_accelerator(pool.accelerator) != nullptr) continue;
-    out.push_back(unknown("Pool/" + pool.name + ".spec.accelerator", "accelerator",
-                          pool.accelerator, perf::nearest_accelerators(pool.accelerator)));
+    if (!pool.accelerator.empty() && perf::find_accelerator(pool.accelerator) == nullptr) {
+      out.push_back(unknown("Pool/" + pool.name + ".spec.accelerator", "accelerator",
+                            pool.accelerator, perf::nearest_accelerators(pool.accelerator)));
+    }
+    const std::vector<std::string_view> formats = perf::precisions();
+    if (!pool.precision.empty() && std::ranges::find(formats, pool.precision) == formats.end()) {
+      out.push_back(unknown("Pool/" + pool.name + ".spec.precision", "number format",
+                            pool.precision, formats));
+    }
   }
   return out;
 }

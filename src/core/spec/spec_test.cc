@@ -143,8 +143,12 @@ TEST(Doubts, NameWhatTheCatalogueDoesNotKnow) {
   config.pools[1].name = "b";
   config.pools[1].accelerator = "H10";
   config.pools[1].role = model::Role::Prefill;
+  config.pools[0].precision = "fp8";
+  config.pools[1].precision = "fp7";
   const std::vector<std::string> lines = doubts(config);
-  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[3].find("Pool/b.spec.precision: "), 0u) << lines[3];
+  EXPECT_NE(lines[3].find("did you mean `fp8`?"), std::string::npos) << lines[3];
   EXPECT_EQ(lines[0].find("Model/other.spec.profile: "), 0u) << lines[0];
   EXPECT_NE(lines[0].find("did you mean `Llama-3.1-70B`?"), std::string::npos) << lines[0];
   EXPECT_EQ(lines[1].find("Pool/b.spec.role: "), 0u) << lines[1];
