@@ -10,7 +10,8 @@ import time
 from client import Connection, request_bytes
 from fake_engine import DONE, PLAIN, FakeEngine, chunked, event, http
 from processes import PATIENCE, folder, wait_for
-from world import CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, resource
+from world import (CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, documents,
+                   resource)
 
 
 def post(gateway, body):
@@ -293,6 +294,83 @@ class Ejection(Case):
         begun = time.monotonic()
         wait_for("a recovered fleet serves", lambda: self.gateway.chat().status == 200, 3)
         print(f"[served again after {time.monotonic() - begun:.2f} s]", end=" ")
+
+
+class Fallbacks(Case):
+    """A target that answers every look and fails every request."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet, cls.spare = Fleet(1, model="big"), Fleet(1, model="small")
+        cls.gateway = Gateway(config=documents(
+            resource("Model", "big"), resource("Model", "small"),
+            resource("Pool", "p", model="big", endpoints=cls.fleet.urls),
+            resource("Pool", "q", model="small", endpoints=cls.spare.urls),
+            resource("Route", "m", targets=[{"model": "big"}], fallback=["small"])))
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.spare.stop()
+
+    def test_no_client_sees_a_target_that_fails(self):
+        self.fleet.fault(0, status=500)
+        for i in range(40):
+            self.assertEqual(self.gateway.chat(chat(f"fails {i}")).status, 200)
+        self.assertLess(self.fleet.calls()[0], 12, "the fallback is known to be better")
+        self.fleet.heal()
+
+    def test_no_client_sees_a_target_that_is_gone(self):
+        self.fleet.fault(0, refuse=True, for_ms=1000)
+        for i in range(10):
+            self.assertEqual(self.gateway.chat(chat(f"gone {i}")).status, 200)
+        self.gateway.process.find(r"an engine does not answer")
+        target = self.fleet.engines[0]
+        wait_for("it is back", lambda: not self.gateway.endpoint(target)["unreachable"])
+
+
+class Strangers(Case):
+    """Engines that are up and not what they should be."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(1)
+        cls.stranger = Fleet(1, model="another")
+        cls.fake = FakeEngine()
+        cls.gateway = Gateway(config=configuration(
+            cls.fleet.urls + cls.stranger.urls + [cls.fake.url],
+            pool={"api_key": {"env": "UPSTREAM"}}), env={"UPSTREAM": "sk-ours"})
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.fake.stop()
+        cls.stranger.stop()
+
+    def test_an_engine_that_lists_other_models_gets_nothing_and_is_named(self):
+        self.fake.reply = http()
+        self.gateway.process.find(r"serves another and not 'm': it gets no requests")
+        stranger = self.stranger.engines[0]
+        wait_for("it is out", lambda: not self.gateway.endpoint(stranger)["serves"])
+        before = self.stranger.calls()
+        for i in range(20):
+            self.assertEqual(self.gateway.chat(chat(f"{i}")).status, 200)
+        self.assertEqual(self.stranger.calls(), before)
+
+    def test_who_refuses_our_key_or_knows_no_model_is_tried_elsewhere(self):
+        refusal = b'{"error":{"message":"no","type":"x","code":"y"}}'
+        for status in ("401 Unauthorized", "404 Not Found"):
+            self.fake.reply = http(refusal, status)
+            before = len(self.fake.requests)
+            for i in range(30):
+                self.assertEqual(self.gateway.chat(chat(f"{status} {i}")).status, 200)
+            self.assertLess(len(self.fake.requests) - before, 12)
+            self.fake.reply = http()
+        self.gateway.process.find(r"an engine refuses the key that it is shown")
 
 
 class Hanging(Case):

@@ -29,6 +29,8 @@ Json totals_json(const Totals& t) {
   return {{"requests", t.ended()},           {"outcomes", outcomes},
           {"attempts", t.attempts},          {"prompt_tokens", t.prompt_tokens},
           {"cached_tokens", t.cached_tokens}, {"completion_tokens", t.completion_tokens},
+          {"estimated_prompt_tokens", t.estimated_prompt_tokens},
+          {"estimated_completion_tokens", t.estimated_completion_tokens},
           {"busy_seconds", to_seconds(t.busy.engine_time)},
           {"busy_usd", t.busy.usd()},        {"idle_seconds", to_seconds(t.idle.engine_time)},
           {"idle_usd", t.idle.usd()}};

@@ -164,7 +164,7 @@ std::string AdminApi::fleet() const {
            {"kv_tokens", v.load.kv_tokens}, {"kv_capacity", v.load.kv_capacity},
            {"kv_usage", v.kv_usage}, {"cached_tokens", v.cached_tokens},
            {"factor", v.factor}, {"standing", std::string(label(v.standing))},
-           {"failure_risk", v.failure_risk}, {"observed", v.observed},
+           {"failure_risk", v.failure_risk}, {"serves", v.serves}, {"observed", v.observed},
            {"unreachable", v.unreachable},
            {"since_observed_seconds", v.observed ? to_seconds(v.since_observed) : -1.0}});
     }

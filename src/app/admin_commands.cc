@@ -100,6 +100,7 @@ std::string endpoints_table(const Json& fleet) {
       const double kv = number(e, "kv_usage", -1);
       std::string state = text_of(e, "standing");
       if (e.value("unreachable", false)) state += ",unreachable";
+      if (!e.value("serves", true)) state += ",other model";
       table.row({text_of(pool, "name"), text_of(e, "address"), text_of(e, "kind"), state,
                  text_of(e, "ours"), text_of(e, "queued"), text_of(e, "others"),
                  text_of(e, "limit"), fixed(number(e, "wait_seconds"), 2),

@@ -42,6 +42,11 @@ const std::string& server_name(const spec::Pool& pool, const spec::Url& url) {
   return pool.tls.server_name.empty() ? url.host : pool.tls.server_name;
 }
 
+// The name of the model in requests to the pool's engines.
+const std::string& served_name(const spec::Pool& pool, const spec::Model& model) {
+  return pool.served_model.empty() ? model.public_or_name() : pool.served_model;
+}
+
 // The first of them, for a line of the log.
 std::string some_of(const std::vector<engine::ModelInfo>& models) {
   constexpr std::size_t kShown = 12;
@@ -173,15 +178,15 @@ void Controller::reload(config::Loaded next, TlsContexts tls) {
 void Controller::rebuild() {
   if (!addresses_.empty()) compose(loaded_.config, addresses_, found_);
   compiled_ = spec::compile(loaded_.config, directory_, resolved_);
-  add_adapters();
+  take_lists();
   tell_notes();
   publish();
   watch();
 }
 
-// An engine that lists its adapters has no others. A plain OpenAI server that somebody declared may
-// list none that it has; then the declaration counts.
-void Controller::add_adapters() {
+// An engine that lists its models and adapters has no others. A plain OpenAI server that somebody
+// declared may list none that it has; then the declaration counts.
+void Controller::take_lists() {
   for (std::size_t i = 0; i < compiled_.fleet.endpoints.size(); ++i) {
     const spec::EndpointOrigin& origin = compiled_.origins[i];
     const auto found = found_.find(spec::host_port(origin.url));
@@ -190,10 +195,20 @@ void Controller::add_adapters() {
     const bool lists = kind == model::EngineKind::Vllm || kind == model::EngineKind::Sglang;
     if (!lists && addresses_.empty()) continue;
     model::Endpoint& endpoint = compiled_.fleet.endpoints[i];
-    endpoint.lists_loras = true;
+    const std::vector<engine::ModelInfo>& listed = found->second.facts.models;
     const spec::Pool& pool = *spec::find(loaded_.config.pools, origin.pool);
     const spec::Model& model = *spec::find(loaded_.config.models, pool.model.name);
-    for (const engine::ModelInfo& info : found->second.facts.models) {
+    const std::string& served = served_name(pool, model);
+    endpoint.serves = std::any_of(listed.begin(), listed.end(),
+                                  [&](const engine::ModelInfo& info) { return info.id == served; });
+    if (!endpoint.serves) {
+      compiled_.notes.push_back("The engine " + found->first + " of pool '" + pool.name +
+                                "' serves " + some_of(listed) + " and not '" + served +
+                                "': it gets no requests. Name what it serves in "
+                                "Pool.served_model, or start it with that name.");
+    }
+    endpoint.lists_loras = true;
+    for (const engine::ModelInfo& info : listed) {
       const bool asked_for = std::find(model.loras.begin(), model.loras.end(), info.id) !=
                              model.loras.end();
       if (asked_for) endpoint.loras.push_back(info.id);
@@ -286,7 +301,7 @@ gateway::EndpointAccess Controller::access(const model::Endpoint& endpoint,
     access.server_name = server_name(pool, origin.url);
   }
   const spec::Model& model = *spec::find(loaded_.config.models, pool.model.name);
-  access.served_model = pool.served_model.empty() ? model.public_or_name() : pool.served_model;
+  access.served_model = served_name(pool, model);
   const auto key = loaded_.secrets.upstream.find(pool.name);
   if (key != loaded_.secrets.upstream.end() && !key->second.empty()) {
     access.authorization = "Bearer " + std::string(key->second.reveal());

@@ -63,7 +63,7 @@ class Controller {
   void watch();
   gateway::EndpointAccess access(const model::Endpoint& endpoint,
                                  const spec::EndpointOrigin& origin);
-  void add_adapters();
+  void take_lists();
   void add_names(gateway::Published& published) const;
   void add_tenants(gateway::Published& published) const;
   void on_found(const observe::Found& found);

@@ -70,6 +70,7 @@ std::string_view label(model::AttemptResult result) {
     case AttemptResult::Aborted: return "aborted";
     case AttemptResult::Shortage: return "shortage";
     case AttemptResult::Overrun: return "overrun";
+    case AttemptResult::Unfit: return "unfit";
   }
   return "ok";
 }

@@ -9,8 +9,6 @@
 namespace signalbox::flow {
 namespace {
 
-using Answer = model::Conclude::Answer;
-
 // FNV-1a: stable over runs, builds and machines.
 std::uint64_t hash_text(std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325ull;
@@ -80,7 +78,7 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
       Request* request = find(queue_.front(model));
       queue_.pop(model);
       request->waiting = false;
-      conclude(*request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5), out);
+      lost_its_place(*request, now, out);
     }
   }
   refresh_at_ = now;
@@ -123,6 +121,7 @@ routing::EndpointFacts Core::facts(const PoolState& pool, const EndpointState& e
     f.loras.push_back(lora_hash(lora));
   }
   f.tenants = pool.declared.tenants;
+  f.serves = e.serves;
   f.concurrency_limit = pool.declared.concurrency_max;
   if (f.concurrency_limit == 0) f.concurrency_limit = endpoint.slots;
   if (f.concurrency_limit == 0) f.concurrency_limit = belief.coefficients.sequences_max;

@@ -45,20 +45,19 @@ void Core::on(model::RequestArrived&& event, Instant now, Actions& out) {
                     out);
   }
   request.tenant_slot = true;
-  if (!choose_model(request)) {
+  const model::ModelId model = choose_model(request);
+  if (!model) {
     return conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5),
                     out);
   }
-  bind_chain(request);
-  // First come, first served: nobody overtakes those who wait already, unless all of them wait for
-  // reasons of their own.
-  if (!queue_.empty(request.model) && !apart_.contains(request.model)) {
-    return enqueue(request, now, out);
-  }
-  switch (place(request, now, out)) {
-    case Placed::Sent: return;
+  bind(request, model);
+  switch (find_place(request, now, out)) {
+    case Placed::Sent:
     case Placed::Waits:
-    case Placed::WaitsApart: return enqueue(request, now, out);
+    case Placed::WaitsApart: return;
+    case Placed::QueueFull:
+      return conclude(request, model::Outcome::QueueFull, Answer::Local,
+                      retry_after(request.model), out);
     case Placed::Nowhere:
       return conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5),
                       out);
@@ -90,49 +89,72 @@ bool Core::servable(model::ModelId model, model::TenantId tenant, bool healthy) 
 }
 
 // Draws a target by weight among those that can serve, else takes the first fallback that can. Who
-// is down as far as one knows serves only where nobody else is left.
-bool Core::choose_model(Request& request) {
+// is down as far as one knows serves only where nobody else is left. 0: nobody.
+model::ModelId Core::choose_model(const Request& request) {
   const model::Route* route = find_route(*fleet_, request.arrived.route);
-  if (route == nullptr) return false;
+  if (route == nullptr) return {};
   const bool choice = route->targets.size() + route->fallback.size() > 1;
   if (!choice) {
-    if (route->targets.empty() || !servable(route->targets[0].model)) return false;
-    request.model = route->targets[0].model;
-    return true;
+    const bool serves = !route->targets.empty() && servable(route->targets[0].model);
+    return serves ? route->targets[0].model : model::ModelId{};
   }
   const double draw = route->targets.size() > 1 ? route_rng_.uniform() : 0;
   for (const bool healthy : {true, false}) {
-    if (draw_target(request, *route, draw, healthy)) return true;
+    if (const model::ModelId target = draw_target(request, *route, draw, healthy)) return target;
     for (const model::ModelId fallback : route->fallback) {
-      if (!servable(fallback, request.arrived.tenant, healthy)) continue;
-      request.model = fallback;
-      return true;
+      if (servable(fallback, request.arrived.tenant, healthy)) return fallback;
     }
   }
-  return false;
+  return {};
 }
 
-bool Core::draw_target(Request& request, const model::Route& route, double draw, bool healthy) {
+model::ModelId Core::draw_target(const Request& request, const model::Route& route, double draw,
+                                 bool healthy) const {
   const model::TenantId tenant = request.arrived.tenant;
   double total = 0;
   for (const model::Target& target : route.targets) {
     if (servable(target.model, tenant, healthy)) total += target.weight;
   }
   double left = draw * total;
+  model::ModelId last;
   for (const model::Target& target : route.targets) {
     if (target.weight <= 0 || !servable(target.model, tenant, healthy)) continue;
-    request.model = target.model;
-    if (left < target.weight) return true;
+    last = target.model;
+    if (left < target.weight) break;
     left -= target.weight;
   }
-  return static_cast<bool>(request.model);
+  return last;
+}
+
+// The model of its route to try after the present one: the other targets in their order, then the
+// fallbacks; those that nothing speaks against first. 0: none is left.
+model::ModelId Core::next_model(const Request& request) const {
+  const model::Route* route = find_route(*fleet_, request.arrived.route);
+  if (route == nullptr || request.arrived.lora != 0) return {};  // an adapter has one model
+  const auto usable = [&](model::ModelId model, bool healthy) {
+    return model != request.model && servable(model, request.arrived.tenant, healthy) &&
+           std::ranges::find(request.models_tried, model) == request.models_tried.end();
+  };
+  for (const bool healthy : {true, false}) {
+    for (const model::Target& target : route->targets) {
+      if (target.weight > 0 && usable(target.model, healthy)) return target.model;
+    }
+    for (const model::ModelId fallback : route->fallback) {
+      if (usable(fallback, healthy)) return fallback;
+    }
+  }
+  return {};
 }
 
 // Two models share no cache: the chain, which was folded before the target was chosen, is bound to
-// it by a constant that keeps equal prefixes equal.
-void Core::bind_chain(Request& request) const {
-  const std::uint64_t key = mixed(request.model.value() + 0x9E3779B97F4A7C15ull);
-  for (model::PromptNode& node : request.arrived.prompt.chain) node.hash ^= key;
+// it by a constant that keeps equal prefixes equal, and can be bound anew.
+void Core::bind(Request& request, model::ModelId model) const {
+  const auto key = [](model::ModelId id) {
+    return id ? mixed(id.value() + 0x9E3779B97F4A7C15ull) : 0;
+  };
+  const std::uint64_t change = key(request.model) ^ key(model);
+  for (model::PromptNode& node : request.arrived.prompt.chain) node.hash ^= change;
+  request.model = model;
 }
 
 }  // namespace signalbox::flow

@@ -36,6 +36,7 @@ struct Request {
   model::RequestGrammar grammar;
   model::AttemptGrammar attempt_grammar;
   model::ModelId model;               // chosen target of the route
+  std::vector<model::ModelId> models_tried;  // of the route, that had no place for it
   Instant at{};                       // arrival
   Instant waiting_since{};
   bool waiting = false;               // in the queue
@@ -57,6 +58,7 @@ struct Request {
   bool was_idle = false;              // the endpoint had nothing else when it was sent
   std::int64_t prompt_tokens = 0;     // as believed at dispatch
   std::int64_t cached_tokens = 0;
+  std::int64_t relayed_tokens = 0;    // of the answer, as digests told
   cache::Belief belief;               // what the index held of the prompt there
   double decoding_at_send = 0;        // sequences past their first token there, and
   double kv_at_send = 0;              // tokens of all in flight there
@@ -145,6 +147,7 @@ class Core {
     Sent,
     Waits,       // every place is full
     WaitsApart,  // full are the places that it could use; others may find one
+    QueueFull,   // and the queue as well
     Nowhere,
   };
 
@@ -156,27 +159,32 @@ class Core {
                                Instant now) const;
 
   // arrive.cc
-  bool choose_model(Request& request);
-  bool draw_target(Request& request, const model::Route& route, double draw, bool healthy);
-  void bind_chain(Request& request) const;
+  model::ModelId choose_model(const Request& request);
+  model::ModelId draw_target(const Request& request, const model::Route& route, double draw,
+                             bool healthy) const;
+  model::ModelId next_model(const Request& request) const;
+  void bind(Request& request, model::ModelId model) const;
   bool servable(model::ModelId model) const;
   bool servable(model::ModelId model, model::TenantId tenant, bool healthy) const;
 
   // place.cc
+  Placed find_place(Request& request, Instant now, Actions& out);
   Placed place(Request& request, Instant now, Actions& out);
-  Placed place_on_model(Request& request, Instant now, Actions& out);
   DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
   void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
-  void enqueue(Request& request, Instant now, Actions& out);
+  bool enqueue(Request& request, Instant now);
   void drain_queue(model::ModelId model, Instant now, Actions& out);
+  void lost_its_place(Request& request, Instant now, Actions& out);
   double output_mean(const perf::LengthKey& key, std::int64_t output_max);
   Duration retry_after(model::ModelId model) const;
   const model::Objective* objective(const Request& request) const;
   cache::Query query(const Request& request) const;
+  static bool prefills(const Request& request);
 
   // end.cc
   void give_up(Request& request, Instant now, Actions& out);
   void send_home(Instant now, Actions& out);
+  model::Usage unreported(const Request& request, const model::AttemptEnded& event) const;
   void close_attempt(Request& request, const model::AttemptEnded& event, Instant now);
   void learn(Request& request, const model::AttemptEnded& event, Instant now);
   void calibrate(Request& request, const model::AttemptEnded& event, Instant now);

@@ -87,10 +87,17 @@ void Core::on(const model::AttemptEnded& event, Instant now, Actions& out) {
   drain_queue(model, now, out);
 }
 
+// What the engine has done, as far as seen, when it did not get to report it.
+model::Usage Core::unreported(const Request& request, const model::AttemptEnded& event) const {
+  if (!request.has_first_token || event.usage.completion_tokens >= 0) return {};
+  return {request.prompt_tokens, -1, std::max(request.relayed_tokens, event.tokens)};
+}
+
 // Gives back what the attempt held. Afterwards request.endpoint is none.
 void Core::close_attempt(Request& request, const model::AttemptEnded& event, Instant now) {
   load_.ended({event.request, event.attempt}, now);
-  ledger_.ended(event.request, event.usage, now);
+  ledger_.ended(event.request, prefills(request) ? event.usage : model::Usage{}, now,
+                unreported(request, event));
   ejector_.ended(request.endpoint, request.pass, recovery::health(event.result), now);
   if (const auto pool = pools_.find(request.pool); pool != pools_.end()) {
     pool->second.budget.ended(request.kind);
@@ -131,6 +138,7 @@ void Core::succeeded(Request& request, const model::AttemptEnded& event, Instant
 
 // What the answer tells about the prompt's length, the engine's cache and the lengths of answers.
 void Core::learn(Request& request, const model::AttemptEnded& event, Instant) {
+  if (!prefills(request)) return;
   const cache::Query q = query(request);
   if (event.usage.prompt_tokens > 0) index_.learn(q, event.usage.prompt_tokens);
   if (event.usage.cached_tokens >= 0) {
@@ -147,7 +155,7 @@ void Core::learn(Request& request, const model::AttemptEnded& event, Instant) {
 // Predicted against actual, and evidence for the pool's speed.
 void Core::calibrate(Request& request, const model::AttemptEnded& event, Instant now) {
   const auto found = pools_.find(request.pool);
-  if (found == pools_.end()) return;
+  if (found == pools_.end() || !prefills(request)) return;
   PoolState& pool = found->second;
   const model::RequestId id = request.arrived.request;
   const double ttft = to_seconds(request.first_token - request.sent);

@@ -269,6 +269,106 @@ TEST(Routes, FallbackServesWhileEveryTargetIsDown) {
   EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
 }
 
+TEST(Routes, WhoFailsOnATargetIsTriedOnTheFallback) {
+  Desk desk(1, 1000);
+  const auto other = add_model(desk);
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  const auto one = desk.arrive();
+  ASSERT_EQ(desk.place(one), model::EndpointId(1));
+  desk.fail(one, AttemptResult::ServerError);
+  EXPECT_EQ(desk.place(one), other);
+  desk.complete(one);
+  EXPECT_EQ(desk.outcome(one), Outcome::Completed);
+}
+
+TEST(Routes, FallbackServesWhileATargetFailsEverything) {
+  Desk desk(1, 1000);
+  const auto other = add_model(desk);
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  int calls = 0;
+  for (int i = 0; i < 200; ++i) {  // for twenty seconds
+    const auto r = desk.arrive();
+    if (desk.place(r) == model::EndpointId(1)) {
+      ++calls;
+      desk.fail(r, AttemptResult::ServerError);
+    }
+    EXPECT_EQ(desk.place(r), other);
+    desk.complete(r);
+    desk.wait(100ms);
+  }
+  EXPECT_LE(calls, 5 + 4) << "five to learn it, then one as often as an ejection would end";
+  EXPECT_GE(calls, 5 + 3);
+  desk.wait(6s);
+  const auto healed = desk.arrive();
+  EXPECT_EQ(desk.place(healed), model::EndpointId(1));
+}
+
+TEST(Routes, FallbackServesWhenATargetIsFullAndSoIsItsQueue) {
+  Desk desk(1, 1);
+  const auto other = add_model(desk);
+  desk.config.admission.queue_requests_max = 1;
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
+  const auto waits = desk.arrive();
+  EXPECT_TRUE(desk.waits(waits));
+  EXPECT_EQ(desk.place(desk.arrive()), other);
+  desk.leave(waits);
+}
+
+TEST(Routes, WhoWaitsForAModelThatGoesIsTakenByTheFallback) {
+  Desk desk(1, 1);
+  const auto other = add_model(desk);
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  const auto runs = desk.arrive();
+  const auto waits = desk.arrive();
+  ASSERT_TRUE(desk.waits(waits));
+  desk.remove_endpoint(model::EndpointId(1));
+  desk.apply();
+  EXPECT_EQ(desk.place(waits), other);
+  desk.complete(runs);
+}
+
+TEST(Routes, PrefixesOfTheFallbackAreItsOwn) {
+  Desk desk(1, 1000);
+  const auto other = add_model(desk);
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  model::RequestArrived r = desk.request();
+  for (int i = 1; i <= 8; ++i) r.prompt.chain.push_back({1000ull + i, i * 2048});
+  r.prompt.bytes = 8 * 2048;
+  const auto moved = desk.arrive(r);
+  desk.fail(moved, AttemptResult::ServerError);
+  ASSERT_EQ(desk.place(moved), other);
+  desk.first_token(moved);
+  desk.complete(moved);
+  desk.remove_endpoint(model::EndpointId(1));
+  desk.apply();
+  const auto next = desk.arrive(r);
+  ASSERT_EQ(desk.place(next), other);
+  const DecisionRecord* record = desk.core().decisions().find(desk.sent(next).decision);
+  EXPECT_GT(record->cached_predicted, 300) << "bound anew, the chain is that of any other request";
+}
+
+TEST(Fleet, AnEngineThatListsOtherModelsGetsNothing) {
+  Desk desk(2);
+  desk.fleet.endpoints[0].serves = false;
+  for (int i = 0; i < 4; ++i) {
+    const auto r = desk.arrive();
+    EXPECT_EQ(desk.place(r), model::EndpointId(2));
+    desk.complete(r);
+  }
+  desk.fleet.endpoints[1].serves = false;
+  desk.apply();
+  const auto r = desk.arrive();
+  EXPECT_EQ(desk.outcome(r), Outcome::NoEndpoint);
+  const auto of = desk.core().decisions().of(r);
+  ASSERT_EQ(of.size(), 1u);
+  const auto other = static_cast<std::size_t>(routing::Reason::OtherModel);
+  EXPECT_EQ(of[0]->decision.refusals[other].count, 2u);
+  desk.fleet.endpoints[0].serves = true;
+  desk.apply();
+  EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
+}
+
 TEST(Routes, ATargetThatIsDownOrClosedToTheTenantGivesItsShareToTheOthers) {
   Desk desk(1, 1000);
   const auto other = add_model(desk);

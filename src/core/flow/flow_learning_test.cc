@@ -253,6 +253,38 @@ TEST(Calibration, PromptsOfOthersDoNotMakeDecodingSlow) {
   EXPECT_LT(run(true), 1.35 * alone);
 }
 
+TEST(Ledger, WhatAnEngineCouldNotReportIsEstimatedApart) {
+  Desk desk(1, 8);
+  const auto r = desk.arrive(turn(desk, 1, 4));
+  desk.first_token(r);
+  desk.tell(model::Progress{{{r, desk.sent(r).attempt, 7}}});
+  desk.leave(r);
+  const ledger::Totals& all = desk.core().ledger().all();
+  EXPECT_EQ(all.completion_tokens, 0) << "not told";
+  EXPECT_EQ(all.estimated_completion_tokens, 7);
+  EXPECT_GT(all.estimated_prompt_tokens, 1000);
+  const auto whole = desk.arrive(turn(desk, 2, 4));
+  answer(desk, whole, 2000, 0);
+  EXPECT_EQ(all.completion_tokens, 20);
+  EXPECT_EQ(all.estimated_completion_tokens, 7);
+}
+
+TEST(CountTokens, ComputesNoPromptAndLeavesNoneBehind) {
+  Desk desk(1, 8);
+  model::RequestArrived r = turn(desk, 1, 16);
+  r.api = model::Api::CountTokens;
+  r.stream = false;
+  const auto id = desk.arrive(r);
+  EXPECT_LT(desk.core().decisions().of(id)[0]->decision.ask.prompt, 10);
+  model::AttemptEnded e = desk.ending(id, AttemptResult::Ok);
+  e.usage = {8000, -1, -1};
+  desk.tell(e);
+  EXPECT_EQ(desk.core().ledger().all().prompt_tokens, 0);
+  EXPECT_EQ(desk.core().endpoints(model::PoolId(1), desk.now)[0].cached_tokens, 0);
+  const auto next = desk.arrive(turn(desk, 1, 16));
+  EXPECT_EQ(desk.core().decisions().of(next)[0]->cached_predicted, 0);
+}
+
 TEST(Decisions, TellWhyARequestWaitedAndWhyItHadNoPlace) {
   Desk desk(1, 1);
   const auto runs = desk.arrive();

@@ -55,7 +55,8 @@ void Core::take_health_changes() {
 }
 
 void Core::count_health(EndpointState& endpoint) {
-  const bool healthy = !endpoint.unreachable && ejector_.accepts(endpoint.declared.id);
+  const bool healthy = endpoint.declared.serves && !endpoint.unreachable &&
+                       ejector_.trusted(endpoint.declared.id);
   if (healthy == std::exchange(endpoint.healthy, healthy)) return;
   pools_.at(endpoint.declared.pool).healthy += healthy ? 1 : -1;
 }

@@ -38,8 +38,14 @@ const model::Objective* Core::objective(const Request& request) const {
   return nullptr;
 }
 
+// Whether its prompt is computed there, and so is held afterwards.
+bool Core::prefills(const Request& request) {
+  return request.arrived.api != model::Api::CountTokens;
+}
+
 cache::Query Core::query(const Request& request) const {
-  return cache::query(request.model, request.arrived.prompt);
+  static const model::Prompt kNothing;
+  return cache::query(request.model, prefills(request) ? request.arrived.prompt : kNothing);
 }
 
 // An estimate walks four quantile sketches; it moves slowly, so it is asked for anew only now and
@@ -56,6 +62,29 @@ double Core::output_mean(const perf::LengthKey& key, std::int64_t output_max) {
   return known.mean;
 }
 
+// Sends it or lets it wait. Where its model has no place for it and no room to wait, the other
+// models of its route are tried in turn.
+Core::Placed Core::find_place(Request& request, Instant now, Actions& out) {
+  for (;;) {
+    // First come, first served: nobody overtakes those who wait already, unless all of them wait
+    // for reasons of their own.
+    // A retry was placed before them.
+    const bool behind = request.attempts == 0 && !queue_.empty(request.model) &&
+                        !apart_.contains(request.model);
+    Placed placed = behind ? Placed::Waits : place(request, now, out);
+    if (placed == Placed::Sent) return placed;
+    if (placed != Placed::Nowhere) {
+      if (enqueue(request, now)) return placed;
+      placed = Placed::QueueFull;
+    }
+    const model::ModelId other = next_model(request);
+    if (!other) return placed;
+    request.models_tried.push_back(request.model);
+    bind(request, other);
+  }
+}
+
+// On its present model.
 Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   const auto pools = pools_of_model_.find(request.model);
   if (pools == pools_of_model_.end()) return Placed::Nowhere;
@@ -136,6 +165,7 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
   request.attempt_grammar = {};
   request.sent = now;
   request.has_first_token = false;
+  request.relayed_tokens = 0;
   request.was_idle = chosen.in_flight == 0;
   request.prompt_tokens = match_.prompt_tokens;
   request.cached_tokens = match_.cached_tokens(decision.endpoint);
@@ -174,13 +204,13 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
                                                         request.decision, queued}});
 }
 
-void Core::enqueue(Request& request, Instant now, Actions& out) {
+bool Core::enqueue(Request& request, Instant now) {
   if (!queue_.push(request.model, request.arrived.request, request.arrived.body_bytes, now)) {
-    return conclude(request, model::Outcome::QueueFull, Answer::Local,
-                    retry_after(request.model), out);
+    return false;
   }
   request.waiting = true;
   request.waiting_since = now;
+  return true;
 }
 
 void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
@@ -203,11 +233,20 @@ void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
     moved = true;
     queue_.remove(model, id);
     request->waiting = false;
-    if (placed == Placed::Nowhere) {
-      conclude(*request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5), out);
-    }
+    if (placed == Placed::Nowhere) lost_its_place(*request, now, out);
   }
   if (!queue_.empty(model)) apart_.insert(model);
+}
+
+// What it waited for is gone: another model of its route, or the end.
+void Core::lost_its_place(Request& request, Instant now, Actions& out) {
+  if (const model::ModelId other = next_model(request)) {
+    request.models_tried.push_back(request.model);
+    bind(request, other);
+    const Placed placed = find_place(request, now, out);
+    if (placed != Placed::Nowhere && placed != Placed::QueueFull) return;
+  }
+  conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5), out);
 }
 
 // When the queue of the model will have drained: what waits, over the pace at which attempts of the

@@ -19,10 +19,11 @@ void Core::failed(Request& request, const model::AttemptEnded& event, Instant no
   const recovery::Decision decision = recovery::decide_retry(config_.recovery, ending);
   close_attempt(request, event, now);
   if (decision.retry) {
-    switch (place(request, now, out)) {
+    switch (find_place(request, now, out)) {
       case Placed::Sent: ++totals_.retries; return;
       case Placed::Waits:
-      case Placed::WaitsApart: return enqueue(request, now, out);
+      case Placed::WaitsApart: return;
+      case Placed::QueueFull:
       case Placed::Nowhere: break;
     }
   }

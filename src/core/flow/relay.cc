@@ -39,6 +39,7 @@ void Core::on(const model::Progress& event, Instant now, Actions&) {
       continue;
     }
     if (!legal(request->attempt_grammar.take(model::AttemptGrammar::Signal::Progress))) continue;
+    request->relayed_tokens = std::max(request->relayed_tokens, entry.tokens);
     load_.progress({entry.request, entry.attempt}, entry.tokens, now);
   }
 }

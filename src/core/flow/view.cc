@@ -24,6 +24,7 @@ std::vector<EndpointView> Core::endpoints(model::PoolId pool, Instant now) const
     view.load = load_.load(id, now);
     view.standing = ejector_.standing(id);
     view.failure_risk = ejector_.failure_risk(id, now);
+    view.serves = state.declared.serves;
     view.observed = state.observed;
     view.unreachable = state.unreachable;
     view.since_observed = state.observed ? now - state.observed_at : Duration::zero();

@@ -22,6 +22,7 @@ struct EndpointView {
   routing::Load load;
   recovery::Standing standing = recovery::Standing::In;
   double failure_risk = 0;          // 0..1
+  bool serves = true;               // false: it lists other models
   bool observed = false;            // a look has succeeded
   bool unreachable = false;         // the last look failed
   Duration since_observed{};

@@ -12,11 +12,14 @@ namespace {
 
 const Totals kZeros{};
 
-void book(Totals& totals, const model::Usage& usage, const Cost& cost) {
+void book(Totals& totals, const model::Usage& usage, const model::Usage& estimate,
+          const Cost& cost) {
   ++totals.attempts;
   totals.prompt_tokens += std::max<std::int64_t>(0, usage.prompt_tokens);
   totals.cached_tokens += std::max<std::int64_t>(0, usage.cached_tokens);
   totals.completion_tokens += std::max<std::int64_t>(0, usage.completion_tokens);
+  totals.estimated_prompt_tokens += std::max<std::int64_t>(0, estimate.prompt_tokens);
+  totals.estimated_completion_tokens += std::max<std::int64_t>(0, estimate.completion_tokens);
   totals.busy += cost;
 }
 
@@ -91,7 +94,8 @@ void Ledger::started(model::RequestId request, model::EndpointId endpoint, doubl
   at->second.running = on->second.meter.start(weight);
 }
 
-Cost Ledger::ended(model::RequestId request, const model::Usage& usage, Instant now) {
+Cost Ledger::ended(model::RequestId request, const model::Usage& usage, Instant now,
+                   const model::Usage& estimate) {
   const auto at = requests_.find(request);
   CHECK(at != requests_.end() && at->second.endpoint);
   Request& r = at->second;
@@ -104,7 +108,7 @@ Cost Ledger::ended(model::RequestId request, const model::Usage& usage, Instant 
       &all_, &endpoint.totals, &tenants_.grow(r.tenant.value(), config_.keys_max),
       &models_.grow(r.model.value(), config_.keys_max),
       &pools_.grow(endpoint.pool.value(), config_.keys_max)};
-  for (Totals* totals : keys) book(*totals, usage, cost);
+  for (Totals* totals : keys) book(*totals, usage, estimate, cost);
   r.endpoint = {};
   r.cost += cost;
   if (endpoint.removed && endpoint.meter.running() == 0) endpoints_.erase(on);

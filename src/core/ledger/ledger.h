@@ -39,8 +39,10 @@ class Ledger {
   // An attempt runs on the endpoint. weight: its predicted work in seconds, > 0. A request runs on
   // one endpoint at a time.
   void started(model::RequestId request, model::EndpointId endpoint, double weight, Instant now);
-  // The attempt that started last ended or was aborted. Returns its own cost.
-  Cost ended(model::RequestId request, const model::Usage& usage, Instant now);
+  // The attempt that started last ended or was aborted. estimate: of what the engine did and did
+  // not report. Returns the attempt's own cost.
+  Cost ended(model::RequestId request, const model::Usage& usage, Instant now,
+             const model::Usage& estimate = {});
   // Once per request, when no attempt runs. model: the one that was asked for; 0: none was found.
   // Returns the cost of all attempts.
   Cost concluded(model::RequestId request, model::Outcome outcome, model::ModelId model);

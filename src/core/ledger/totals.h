@@ -36,6 +36,8 @@ struct Totals {
   std::int64_t prompt_tokens = 0;       // as engines reported; what was not told is not counted
   std::int64_t cached_tokens = 0;
   std::int64_t completion_tokens = 0;
+  std::int64_t estimated_prompt_tokens = 0;      // of attempts whose engine did not get to report:
+  std::int64_t estimated_completion_tokens = 0;  // believed, and counted as they were relayed
   Cost busy;                            // attributed to ended attempts
   Cost idle;                            // engines without any request; pools, endpoints and all
 
@@ -53,6 +55,8 @@ struct Totals {
     prompt_tokens += o.prompt_tokens;
     cached_tokens += o.cached_tokens;
     completion_tokens += o.completion_tokens;
+    estimated_prompt_tokens += o.estimated_prompt_tokens;
+    estimated_completion_tokens += o.estimated_completion_tokens;
     busy += o.busy;
     idle += o.idle;
     return *this;
@@ -64,6 +68,8 @@ struct Totals {
     prompt_tokens -= o.prompt_tokens;
     cached_tokens -= o.cached_tokens;
     completion_tokens -= o.completion_tokens;
+    estimated_prompt_tokens -= o.estimated_prompt_tokens;
+    estimated_completion_tokens -= o.estimated_completion_tokens;
     busy -= o.busy;
     idle -= o.idle;
     return *this;

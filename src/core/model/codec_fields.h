@@ -13,7 +13,7 @@ namespace signalbox::model {
 // The last member of each enum that travels: what is beyond it is no value.
 constexpr Api last(Api) { return Api::Responses; }
 constexpr Script last(Script) { return Script::Code; }
-constexpr AttemptResult last(AttemptResult) { return AttemptResult::Overrun; }
+constexpr AttemptResult last(AttemptResult) { return AttemptResult::Unfit; }
 constexpr EngineKind last(EngineKind) { return EngineKind::OpenAi; }
 constexpr Role last(Role) { return Role::Decode; }
 constexpr Outcome last(Outcome) { return kOutcomes.back(); }
@@ -67,7 +67,7 @@ template <class V> void fields(V& v, Pool& x) {
     x.precision, x.usd_per_hour, x.concurrency_max, x.ejected_share_max, x.tenants);
 }
 template <class V> void fields(V& v, Endpoint& x) {
-  v(x.id, x.pool, x.address, x.rank, x.tls, x.lists_loras, x.loras);
+  v(x.id, x.pool, x.address, x.rank, x.tls, x.serves, x.lists_loras, x.loras);
 }
 template <class V> void fields(V& v, Tenant& x) { v(x.id, x.name, x.concurrency_max); }
 template <class V> void fields(V& v, Objective& x) {

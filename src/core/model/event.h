@@ -60,6 +60,7 @@ enum class AttemptResult : std::uint8_t {
   Aborted,        // closed by our own Abort
   Shortage,       // we had no descriptor or port for it
   Overrun,        // longer than we may hold for a client that does not stream
+  Unfit,          // it refuses our key, or does not know the model that it is to serve
 };
 
 // Token counts as the engine reported them; -1: not told.

@@ -51,6 +51,7 @@ struct Endpoint {
   std::string address;  // host:port, host a numeric address
   int rank = -1;        // data-parallel rank to pin; -1: none
   bool tls = false;
+  bool serves = true;                // false: its own list of models says that it does not
   bool lists_loras = false;          // it told which adapters it has; else it has its Model's
   std::vector<std::string> loras{};
 };
@@ -80,7 +81,7 @@ struct Route {
   RouteId id;
   std::string name;                // the public model name
   std::vector<Target> targets;     // at least one
-  std::vector<ModelId> fallback;   // tried in order when no target has an endpoint
+  std::vector<ModelId> fallback;   // tried in order when no target has a place
   ObjectiveId objective;
   std::vector<TenantId> tenants;   // who may ask for it; empty: everybody
 };

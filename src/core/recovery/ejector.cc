@@ -23,6 +23,7 @@ Health health(model::AttemptResult result) {
     case Result::Reset:
     case Result::Truncated:
     case Result::StreamError:
+    case Result::Unfit:
     case Result::FirstTokenTimeout:
     case Result::IdleTimeout: return Health::Bad;
   }
@@ -58,6 +59,13 @@ void Ejector::set_ejected_share(model::PoolId pool, double ejected_share) {
 void Ejector::change(model::EndpointId endpoint, State& s, Standing standing) {
   s.standing = standing;
   if (!std::exchange(s.changed, true)) changes_.push_back(endpoint);
+}
+
+void Ejector::set_failing(model::EndpointId endpoint, State& s, bool failing, Instant until) {
+  if (!failing && !s.failing) return;
+  s.failing = failing;
+  set_timer(endpoint, s, until);
+  change(endpoint, s, s.standing);
 }
 
 void Ejector::set_timer(model::EndpointId endpoint, State& s, Instant when) {
@@ -103,6 +111,7 @@ void Ejector::good(model::EndpointId endpoint, State& s, int failures) {
     set_timer(endpoint, s, kNever);
     change(endpoint, s, Standing::In);
   }
+  set_failing(endpoint, s, false, kNever);
   s.failures = failures;
 }
 
@@ -114,7 +123,9 @@ void Ejector::bad(model::EndpointId endpoint, State& s, const Pass& pass, Instan
   if (s.standing == Standing::In) {
     const double most = std::floor(pool.share * pool.size + 1e-9);
     const bool allowed = static_cast<double>(pool.out.size()) + 1 <= most;
-    if (s.failures >= config_.failures_in_a_row && allowed) eject(endpoint, s, now);
+    if (s.failures < config_.failures_in_a_row) return;
+    if (allowed) eject(endpoint, s, now);
+    else set_failing(endpoint, s, true, now + config_.ejection);
     return;
   }
   pool.out.insert(rank(s, endpoint));
@@ -124,6 +135,7 @@ void Ejector::bad(model::EndpointId endpoint, State& s, const Pass& pass, Instan
 
 void Ejector::eject(model::EndpointId endpoint, State& s, Instant now) {
   pools_[s.pool].out.insert(rank(s, endpoint));
+  s.failing = false;
   ++s.period;
   set_timer(endpoint, s, now + config_.ejection);
   change(endpoint, s, Standing::Out);
@@ -134,7 +146,9 @@ void Ejector::advance(Instant now) {
     const model::EndpointId endpoint = timers_.begin()->second;
     State& s = endpoints_[endpoint];
     set_timer(endpoint, s, kNever);
-    if (s.standing == Standing::Out) {
+    if (s.standing == Standing::In) {
+      set_failing(endpoint, s, false, kNever);
+    } else if (s.standing == Standing::Out) {
       change(endpoint, s, Standing::ProbeReady);
     } else {
       good(endpoint, s, config_.failures_in_a_row - 1);
@@ -152,6 +166,11 @@ Standing Ejector::standing(model::EndpointId endpoint) const {
 bool Ejector::accepts(model::EndpointId endpoint) const {
   const Standing s = standing(endpoint);
   return s == Standing::In || s == Standing::ProbeReady;
+}
+
+bool Ejector::trusted(model::EndpointId endpoint) const {
+  const auto at = endpoints_.find(endpoint);
+  return at != endpoints_.end() && accepts(endpoint) && !at->second.failing;
 }
 
 double Ejector::failure_risk(model::EndpointId endpoint, Instant now) const {

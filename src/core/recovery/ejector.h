@@ -27,8 +27,8 @@ namespace signalbox::recovery {
 // What an attempt's end says about its endpoint.
 enum class Health : std::uint8_t { Good, Bad, Neutral };
 
-// Bad: connect error, reset, 5xx, truncated, error event, timeout. Neutral: 4xx, 429, what we ended
-// ourselves or lacked the means for.
+// Bad: connect error, reset, 5xx, truncated, error event, unfit, timeout. Neutral: 4xx, 429, what
+// we ended ourselves or lacked the means for.
 Health health(model::AttemptResult result);
 
 enum class Standing : std::uint8_t { In, Out, ProbeReady, Probing };
@@ -65,6 +65,10 @@ class Ejector {
   Standing standing(model::EndpointId endpoint) const;
   // Whether a request may be placed there in the ordinary way: In, or ProbeReady for the probe.
   bool accepts(model::EndpointId endpoint) const;
+  // Whether nothing speaks against it: it accepts, and has not just failed as often as ejects one,
+  // which is In all the same where no more of its pool may go out. Trusted again when an ejection
+  // would have been over.
+  bool trusted(model::EndpointId endpoint) const;
   // Chance (0..1) that the next request fails there, from failures in a row that fade with a half
   // life of one ejection. Keeps traffic away from a bad endpoint before it is ejected.
   double failure_risk(model::EndpointId endpoint, Instant now) const;
@@ -72,7 +76,8 @@ class Ejector {
   // oldest. Failing raises its count, so the least bad takes turns. 0: none but the excluded.
   model::EndpointId least_bad(model::PoolId pool,
                               std::span<const model::EndpointId> excluded) const;
-  // Endpoints whose accepts() may have changed since the last call, each once, in order of change.
+  // Endpoints whose accepts() or trusted() may have changed since the last call, each once, in the
+  // order of change.
   std::vector<model::EndpointId> take_changes();
 
  private:
@@ -82,7 +87,8 @@ class Ejector {
     int failures = 0;
     std::uint32_t period = 0;  // counts ejections
     Instant last_failure{};
-    Instant timer = kNever;    // Out: ready for a probe; Probing: readmitted on trial
+    Instant timer = kNever;    // Out: ready for a probe; Probing: readmitted on trial; In: trusted
+    bool failing = false;      // In, and not trusted
     bool changed = false;
   };
   using Rank = std::tuple<int, Instant, model::EndpointId>;
@@ -99,6 +105,7 @@ class Ejector {
   void bad(model::EndpointId endpoint, State& s, const Pass& pass, Instant now);
   void eject(model::EndpointId endpoint, State& s, Instant now);
   void change(model::EndpointId endpoint, State& s, Standing standing);
+  void set_failing(model::EndpointId endpoint, State& s, bool failing, Instant until);
   void set_timer(model::EndpointId endpoint, State& s, Instant when);
 
   Config config_;

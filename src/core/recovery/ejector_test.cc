@@ -185,9 +185,30 @@ TEST(Ejector, TellsChangesOnce) {
   EXPECT_EQ(f.ejector.take_changes(), (std::vector<EndpointId>{kB}));
 }
 
+TEST(Ejector, TheLastOnesOfAPoolStayInAndAreNotTrusted) {
+  Fleet f(1);
+  EXPECT_TRUE(f.ejector.trusted(kA));
+  f.call(kA, Health::Bad, 4);
+  EXPECT_TRUE(f.ejector.trusted(kA));
+  f.ejector.take_changes();
+  f.call(kA, Health::Bad);
+  EXPECT_TRUE(f.ejector.accepts(kA)) << "half of one is none";
+  EXPECT_FALSE(f.ejector.trusted(kA));
+  EXPECT_EQ(f.ejector.take_changes(), std::vector{kA});
+  f.pass(seconds(5));
+  EXPECT_TRUE(f.ejector.trusted(kA)) << "when an ejection would have been over";
+  EXPECT_EQ(f.ejector.take_changes(), std::vector{kA});
+  f.call(kA, Health::Bad);
+  EXPECT_FALSE(f.ejector.trusted(kA)) << "and no more at the next failure";
+  f.call(kA, Health::Good);
+  EXPECT_TRUE(f.ejector.trusted(kA));
+  EXPECT_EQ(f.ejector.next_wake(), kNever);
+}
+
 TEST(Health, TakesTheEnginesFaultsAlone) {
   using R = model::AttemptResult;
-  for (const R r : {R::ServerError, R::ConnectError, R::Reset, R::Truncated, R::StreamError,
+  for (const R r : {R::Unfit, R::ServerError, R::ConnectError, R::Reset, R::Truncated,
+                    R::StreamError,
                     R::FirstTokenTimeout, R::IdleTimeout}) {
     EXPECT_EQ(health(r), Health::Bad);
   }

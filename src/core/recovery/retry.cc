@@ -22,6 +22,7 @@ End end_of(const Ending& e) {
     case AttemptResult::ClientError: return {Outcome::EngineClientError, Answer::PassOn};
     case AttemptResult::Throttled: return {Outcome::EngineThrottled, Answer::PassOn};
     case AttemptResult::ServerError: return {Outcome::EngineError, Answer::PassOn};
+    case AttemptResult::Unfit: return {Outcome::EngineError, Answer::Local};
     case AttemptResult::ConnectError:
     case AttemptResult::Reset: return {Outcome::EngineUnreachable, Answer::Local};
     case AttemptResult::Truncated:
@@ -43,6 +44,7 @@ bool mendable(const Ending& e) {
     case AttemptResult::ConnectError:
     case AttemptResult::Reset:
     case AttemptResult::Truncated:
+    case AttemptResult::Unfit:
     case AttemptResult::Shortage: return true;  // another engine may have a connection kept
     case AttemptResult::ServerError: return e.status == 500 || e.status == 502 || e.status == 503;
     default: return false;
@@ -75,7 +77,7 @@ std::string_view name(Reason reason) {
 
 bool answered(model::AttemptResult result) {
   return result == AttemptResult::ServerError || result == AttemptResult::Truncated ||
-         result == AttemptResult::StreamError;
+         result == AttemptResult::StreamError || result == AttemptResult::Unfit;
 }
 
 Decision decide_retry(const Config& config, const Ending& ending) {

@@ -108,6 +108,13 @@ TEST(Retry, TellsEachEnding) {
   EXPECT_EQ(decide(AttemptResult::Aborted).answer, Answer::None);
 }
 
+TEST(Retry, WhoIsUnfitIsLeftAndSpokenFor) {
+  const auto [count, last] = calls(AttemptResult::Unfit, 404);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(last.outcome, Outcome::EngineError);
+  EXPECT_EQ(last.answer, Answer::Local) << "the client's key and model are not what was wrong";
+}
+
 TEST(Retry, WhatWeLackedIsOurs) {
   const Decision shortage = decide(AttemptResult::Shortage);
   EXPECT_TRUE(shortage.retry) << "another engine may have a connection kept";

@@ -217,6 +217,9 @@ TEST_F(DecideTest, each_reason_is_counted_with_an_example) {
   state_->set_availability(EndpointId(6), Availability::Asleep);
   state_->set_availability(EndpointId(7), Availability::Ejected);
   for (int i = 0; i < 8; ++i) send(EndpointId(8));
+  EndpointFacts stranger = f;
+  stranger.serves = false;
+  state_->add(EndpointId(10), stranger);
   const std::vector<EndpointId> tried{EndpointId(9)};
   query_.tried = tried;
   query_.lora = 7;
@@ -225,7 +228,8 @@ TEST_F(DecideTest, each_reason_is_counted_with_an_example) {
   const std::pair<Reason, std::uint32_t> expected[] = {
       {Reason::Role, 1},   {Reason::Tenant, 2},   {Reason::Lora, 4},
       {Reason::Memory, 3}, {Reason::Draining, 5}, {Reason::Asleep, 6},
-      {Reason::Ejected, 7}, {Reason::Full, 8},    {Reason::AlreadyTried, 9}};
+      {Reason::Ejected, 7}, {Reason::Full, 8},    {Reason::AlreadyTried, 9},
+      {Reason::OtherModel, 10}};
   for (const auto& [reason, id] : expected) {
     EXPECT_EQ(refusals(d, reason).count, 1u) << label(reason);
     EXPECT_EQ(refusals(d, reason).example, EndpointId(id)) << label(reason);

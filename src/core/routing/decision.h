@@ -17,6 +17,7 @@ enum class Reason : std::uint8_t {
   Role,         // does not do this part of the work
   Tenant,       // not open to this tenant
   Lora,         // has not loaded the adapter
+  OtherModel,   // says itself that it has not got the model
   Draining,     // gets no new requests
   Asleep,       // would accept and not serve
   Ejected,      // taken out by recovery
@@ -24,7 +25,7 @@ enum class Reason : std::uint8_t {
   Memory,       // prompt and output exceed its KV cache or its context
   AlreadyTried, // failed this very request
 };
-inline constexpr int kReasons = 9;
+inline constexpr int kReasons = 10;
 std::string_view label(Reason reason);
 
 struct Refusals {

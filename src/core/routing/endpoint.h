@@ -22,6 +22,7 @@ struct EndpointFacts {
   model::Role role = model::Role::Both;
   std::vector<std::uint64_t> loras;       // hashes of the adapters it can serve
   std::vector<model::TenantId> tenants;   // who may use it; empty: everybody
+  bool serves = true;                     // false: it has not got the model
   int concurrency_limit = 0;              // requests at once; 0: the default
   double usd_per_second = 0;
   double reach_seconds = 0;               // network and wake time
@@ -56,8 +57,10 @@ struct Load {
 };
 
 // Where an endpoint stands in the search.
-enum class Standing : std::uint8_t { Open, Full, Ejected, EjectedFull, Asleep, Draining };
-inline constexpr int kStandings = 6;
+enum class Standing : std::uint8_t {
+  Open, Full, Ejected, EjectedFull, Asleep, Draining, OtherModel
+};
+inline constexpr int kStandings = 7;
 
 // State's own record of an endpoint.
 struct Seat {

@@ -49,6 +49,7 @@ void Search::count_refusals(State::Bucket& bucket) {
     const int count = bucket.standing[static_cast<std::size_t>(s)];
     if (count > 0) refuse(reason, count, example(bucket, s));
   };
+  standing(Standing::OtherModel, Reason::OtherModel);
   standing(Standing::Draining, Reason::Draining);
   standing(Standing::Asleep, Reason::Asleep);
   standing(Standing::Ejected, Reason::Ejected);

@@ -29,6 +29,7 @@ std::string_view label(Reason reason) {
     case Reason::Role: return "role";
     case Reason::Tenant: return "tenant";
     case Reason::Lora: return "lora";
+    case Reason::OtherModel: return "other_model";
     case Reason::Draining: return "draining";
     case Reason::Asleep: return "asleep";
     case Reason::Ejected: return "ejected";

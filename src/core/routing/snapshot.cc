@@ -242,6 +242,7 @@ bool State::feasible(model::EndpointId id, const Query& query, Reason* why) cons
     return refuse(Reason::Lora);
   }
   switch (seat->standing) {
+    case Standing::OtherModel: return refuse(Reason::OtherModel);
     case Standing::Draining: return refuse(Reason::Draining);
     case Standing::Asleep: return refuse(Reason::Asleep);
     case Standing::Ejected:

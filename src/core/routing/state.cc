@@ -195,7 +195,8 @@ Index* State::index_of(Bucket& bucket, Standing standing) {
     case Standing::Ejected:
     case Standing::EjectedFull: return &bucket.ejected;
     case Standing::Asleep:
-    case Standing::Draining: return nullptr;
+    case Standing::Draining:
+    case Standing::OtherModel: return nullptr;
   }
   return nullptr;
 }
@@ -219,9 +220,7 @@ void State::count(Seat& seat, Standing standing, int by) {
   Bucket& bucket = *buckets_[seat.bucket];
   bucket.standing[slot(standing)] += by;
   if (by > 0) bucket.example[slot(standing)] = seat.id;
-  if (standing != Standing::Asleep && standing != Standing::Draining) {
-    model_load(seat.facts.model).serving += by;
-  }
+  if (index_of(bucket, standing) != nullptr) model_load(seat.facts.model).serving += by;
   if (standing != Standing::Open && standing != Standing::Full) return;
   Bucket::Fits& fits = bucket.fits[seat.fit];
   (standing == Standing::Open ? fits.open : fits.full) += by;
@@ -237,6 +236,7 @@ int State::limit(const Seat& seat) const {
 // Others' requests count towards the limit, but an endpoint with none of ours is never full: a
 // stale gauge may slow dispatch down, it does not stop it.
 Standing State::standing(const Seat& seat) const {
+  if (!seat.facts.serves) return Standing::OtherModel;
   if (seat.availability == Availability::Draining) return Standing::Draining;
   if (seat.availability == Availability::Asleep || seat.engine_asleep) return Standing::Asleep;
   const bool full = seat.ours > 0 && seat.in_flight() >= limit(seat);

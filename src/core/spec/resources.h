@@ -173,7 +173,9 @@ template <typename V>
 void describe(V& v, Route& c) {
   v(c.public_name, "public_name", "Model name that clients ask for; empty: the resource's name.");
   v(c.targets, "targets", "Models that serve it, with weights.", {Range{1, 100}, required});
-  v(c.fallback, "fallback", "Models tried in order when no target has an endpoint that can serve.",
+  v(c.fallback, "fallback",
+    "Models tried in order when no target can serve: all its endpoints are down, keep failing or "
+    "have failed this very request, or its queue is full.",
     Range{0, 100});
   v(c.objective, "objective", "The Objective of its requests; empty: none.");
   v(c.tenants, "tenants", "Tenants that may ask for it; empty: all.", Range{0, 10'000});

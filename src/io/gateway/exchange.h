@@ -96,6 +96,7 @@ class Exchange {
   bool client_lags() const;
   Duration first_token_limit() const;
   Duration silence_limit() const;
+  bool engine_unfit() const;
   model::AttemptResult cut_off();
   void deadline_passed();
   void arm(Duration limit);

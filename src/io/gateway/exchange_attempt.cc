@@ -311,7 +311,19 @@ void Exchange::upstream_broke(Broke how, const std::string& detail) {
   end_attempt(result);
 }
 
+// Whether the client has no part in a refusal: the key is ours, the model and the path are known.
+bool Exchange::engine_unfit() const {
+  if (head_sent_ || endpoint_ == nullptr) return false;
+  const bool client_key = endpoint_->authorization.empty() && tenant_ == nullptr;
+  if (status_ == 401 || status_ == 403) return !client_key;
+  return status_ == 404 && has_chunks(api_) && !name_->lora_name;
+}
+
 void Exchange::end_attempt(AttemptResult result) {
+  if (result == AttemptResult::ClientError && engine_unfit()) {
+    worker_.log_unfit(*endpoint_, status_);
+    result = AttemptResult::Unfit;
+  }
   deadline_.disarm();
   comment_.disarm();
   const bool orphan = phase_ == Phase::Orphan;

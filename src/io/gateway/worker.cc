@@ -249,7 +249,9 @@ void Worker::account(const AccessRecord& record) {
     const auto add = [](telemetry::Counter& counter, std::int64_t tokens) {
       if (tokens > 0) counter.add(static_cast<std::uint64_t>(tokens));
     };
-    add(s.prompt, record.usage.prompt_tokens);
+    // Counting a prompt is no work on it.
+    const bool prefills = record.api != model::Api::CountTokens;
+    if (prefills) add(s.prompt, record.usage.prompt_tokens);
     add(s.cached, record.usage.cached_tokens);
     add(s.completion, record.usage.completion_tokens);
   } else {
@@ -288,9 +290,26 @@ void Worker::log_broken(const EndpointAccess& endpoint, std::string_view detail)
                        {{"endpoint", endpoint.label}, {"detail", detail}});
 }
 
+// Whether something that could be said with every request may be said again.
+bool Worker::due(std::optional<Instant>& told) const {
+  if (told && loop_->now() - *told < kComplaintInterval) return false;
+  told = loop_->now();
+  return true;
+}
+
+void Worker::log_unfit(const EndpointAccess& endpoint, int status) {
+  if (!due(unfit_told_)) return;
+  const bool key = status == 401 || status == 403;
+  telemetry::log_error(key ? "an engine refuses the key that it is shown: check Pool.api_key"
+                           : "an engine does not know the model or the path that it is asked for: "
+                             "check Pool.served_model",
+                       {{"engine", endpoint.label},
+                        {"model", endpoint.served_model},
+                        {"status", status}});
+}
+
 void Worker::log_shortage(std::string_view what, std::string_view why) {
-  if (shortage_told_ && loop_->now() - *shortage_told_ < kComplaintInterval) return;
-  shortage_told_ = loop_->now();
+  if (!due(shortage_told_)) return;
   telemetry::log_error("a connection cannot be opened here, which is no fault of engines: raise "
                        "the limit of open files (ulimit -n, LimitNOFILE), or lower "
                        "Gateway.limits.connections",
@@ -298,8 +317,7 @@ void Worker::log_shortage(std::string_view what, std::string_view why) {
 }
 
 void Worker::log_no_stream(std::string_view endpoint, std::string_view content_type) {
-  if (no_stream_told_ && loop_->now() - *no_stream_told_ < kComplaintInterval) return;
-  no_stream_told_ = loop_->now();
+  if (!due(no_stream_told_)) return;
   telemetry::log_warn("an engine was asked for a stream and gave neither text/event-stream nor a "
                       "whole JSON answer, which is none for the client",
                       {{"endpoint", endpoint},

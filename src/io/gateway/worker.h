@@ -72,6 +72,8 @@ class Worker {
   void log_shortage(std::string_view what, std::string_view why);
   // A stream was asked for, and what came instead is of no use. Said once in a while.
   void log_no_stream(std::string_view endpoint, std::string_view content_type);
+  // An engine refuses our key or does not know the model. Said once in a while.
+  void log_unfit(const EndpointAccess& endpoint, int status);
 
   // Reads on in a later turn.
   void read_later(Session& session) { read_later_.push_back(&session); }
@@ -87,6 +89,7 @@ class Worker {
   void carry(const model::Action& action);
   void end_turn();
   void digest_progress();
+  bool due(std::optional<Instant>& told) const;
   Series& series(const AccessRecord& record);
 
   Shared& shared_;
@@ -109,6 +112,7 @@ class Worker {
   std::string series_key_;
   std::optional<Instant> shortage_told_;
   std::optional<Instant> no_stream_told_;
+  std::optional<Instant> unfit_told_;
   net::Timer progress_timer_;
   net::Timer sweep_timer_;
   bool draining_ = false;
