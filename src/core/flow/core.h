@@ -253,7 +253,8 @@ class Core {
   static constexpr double kServiceSeconds = 1;        // before anything is known
   std::map<model::ModelId, double> service_seconds_;  // decayed mean of how long an answer takes
   model::EndpointId price_next_;       // whom the next slice of price_troubles() begins with
-  std::set<model::ModelId> drain_next_;     // queues that still may move: at the next tick
+  // Queues that still may move, and who is looked at first at the next tick; 0: the front.
+  std::map<model::ModelId, model::RequestId> drain_next_;
   std::set<model::ModelId> apart_;          // all who wait for them wait apart
   std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
   Instant refresh_at_ = kNever;        // what is believed of endpoints is handed to routing then

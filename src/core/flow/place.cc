@@ -213,14 +213,18 @@ bool Core::enqueue(Request& request, Instant now) {
   return true;
 }
 
+// Where the last slice ended, the next one goes on, so that many who wait apart hide nobody.
 void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
   if (drain_over_) return;
   apart_.erase(model);
   model::RequestId next = queue_.front(model);
-  bool moved = false;
+  if (const auto pending = drain_next_.extract(model)) {
+    const Request* request = find(pending.mapped());
+    if (request != nullptr && request->waiting && request->model == model) next = pending.mapped();
+  }
   for (int looked = 0; next; ++looked) {
     if (looked == kDrainSlice) {
-      if (moved) drain_next_.insert(model);
+      drain_next_[model] = next;
       return;
     }
     const model::RequestId id = next;
@@ -230,7 +234,6 @@ void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
     if (placed == Placed::Waits) return;
     next = queue_.next(id);
     if (placed == Placed::WaitsApart) continue;
-    moved = true;
     queue_.remove(model, id);
     request->waiting = false;
     if (placed == Placed::Nowhere) lost_its_place(*request, now, out);

@@ -27,12 +27,9 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
       index_.clear_some(clearing_.back(), cache::PrefixIndex::kSlice)) {
     clearing_.pop_back();
   }
-  const std::set<model::ModelId> models = std::exchange(drain_next_, {});
-  for (const model::ModelId model : models) drain_queue(model, now, out);
-  // Readmitted endpoints and expired waits may let others go.
-  for (const auto& [model, pools] : pools_of_model_) {
-    if (!queue_.empty(model) && !models.contains(model)) drain_queue(model, now, out);
-  }
+  // Readmitted endpoints and expired waits may let others go as well.
+  for (const model::ModelId model : queue_.models()) drain_queue(model, now, out);
+  std::erase_if(drain_next_, [&](const auto& entry) { return queue_.empty(entry.first); });
 }
 
 Instant Core::next_wake() const {
