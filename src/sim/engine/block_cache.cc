@@ -46,6 +46,7 @@ BlockCache::Block BlockCache::allocate() {
   unlink(block);
   Entry& entry = entries_[block];
   if (entry.published) {
+    log(CacheEvent::Kind::Removed, entry.hash);
     erase(entry.hash);
     entry.published = false;
   }
@@ -60,6 +61,7 @@ void BlockCache::publish(Block block, std::uint64_t hash) {
   entry.hash = hash;
   entry.published = true;
   insert(hash, block);
+  log(CacheEvent::Kind::Stored, hash);
 }
 
 void BlockCache::release(Block block) {
@@ -81,6 +83,7 @@ void BlockCache::forget() {
   }
   std::fill(index_.begin(), index_.end(), kNone);
   index_used_ = 0;
+  log(CacheEvent::Kind::Cleared, 0);
 }
 
 void BlockCache::push(Block block) {

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "sim/engine/cache_event.h"
+
 namespace signalbox::truth {
 
 class BlockCache {
@@ -43,6 +45,9 @@ class BlockCache {
 
   std::size_t cached() const { return index_used_; }  // blocks that can be found
 
+  // Appends from now on what happens to prefixes; null: nothing. Borrowed.
+  void log_to(std::vector<CacheEvent>* log) { log_ = log; }
+
  private:
   struct Entry {
     std::uint64_t hash = 0;
@@ -59,6 +64,9 @@ class BlockCache {
   void insert(std::uint64_t hash, Block block);
   void erase(std::uint64_t hash);
   void grow();
+  void log(CacheEvent::Kind kind, std::uint64_t hash) {
+    if (log_ != nullptr) log_->push_back({kind, hash});
+  }
 
   std::uint32_t capacity_;
   std::uint32_t used_ = 0;
@@ -67,6 +75,7 @@ class BlockCache {
   Block newest_ = kNone;
   std::vector<Block> index_;    // open addressing by hash, a power of two
   std::size_t index_used_ = 0;
+  std::vector<CacheEvent>* log_ = nullptr;
 };
 
 }  // namespace signalbox::truth

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <set>
 
 namespace signalbox::truth {
 namespace {
@@ -120,6 +121,9 @@ RC_GTEST_PROP(BlockCache, BehavesLikeANaiveCache, ()) {
   BlockCache cache(capacity);
   Naive naive{{}, {}, capacity};
   std::vector<std::pair<std::uint64_t, Block>> held;
+  std::vector<CacheEvent> events;
+  std::set<std::uint64_t> told;  // what a listener to the KV events believes
+  cache.log_to(&events);
   const auto operations = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 400));
   for (int operation : operations) {
     // Hashes that collide in their low bits exercise the probing.
@@ -133,11 +137,19 @@ RC_GTEST_PROP(BlockCache, BehavesLikeANaiveCache, ()) {
       naive.give(held[pick].first);
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(pick));
     }
+    for (const CacheEvent& event : events) {
+      if (event.kind == CacheEvent::Kind::Stored) RC_ASSERT(told.insert(event.hash).second);
+      if (event.kind == CacheEvent::Kind::Removed) RC_ASSERT(told.erase(event.hash) == 1u);
+    }
+    events.clear();
     RC_ASSERT(cache.used() == naive.used());
     RC_ASSERT(cache.cached() == naive.holds.size());
     for (std::uint64_t h = 0; h < 40; ++h)
-      RC_ASSERT(present(cache, h << 32) == naive.holds.contains(h << 32));
+      RC_ASSERT(present(cache, h << 32) == naive.holds.contains(h << 32) &&
+                told.contains(h << 32) == naive.holds.contains(h << 32));
   }
+  cache.forget();
+  RC_ASSERT(events.size() == 1u && events.front().kind == CacheEvent::Kind::Cleared);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "sim/engine/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -172,9 +173,31 @@ void Engine::restart(std::vector<SequenceId>& lost) {
   step_.clear();
   in_step_ = false;
   cache_ = BlockCache(cache_.capacity());
+  if (publishes_cache_) {
+    cache_.log_to(&cache_events_);
+    cache_events_.assign(1, {CacheEvent::Kind::Cleared, 0});
+  }
   counters_ = Counters{};
   ++incarnation_;
 }
+
+std::int64_t Engine::waiting_tokens() const {
+  std::int64_t tokens = 0;
+  for (const Slot slot : waiting_) {
+    const Sequence& s = slots_[slot];
+    const auto most = static_cast<std::size_t>((s.total() - 1) / block_tokens_);
+    const BlockCache::Match match = cache_.match(s.spec.block_hashes, most);
+    tokens += std::max<std::int64_t>(0, s.spec.prompt_tokens - match.blocks * block_tokens_);
+  }
+  return tokens;
+}
+
+void Engine::publish_cache() {
+  publishes_cache_ = true;
+  cache_.log_to(&cache_events_);
+}
+
+std::vector<CacheEvent> Engine::take_cache_events() { return std::exchange(cache_events_, {}); }
 
 Gauges Engine::gauges() const {
   Gauges g;

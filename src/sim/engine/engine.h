@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "base/time.h"
 #include "sim/engine/block_cache.h"
+#include "sim/engine/cache_event.h"
 #include "sim/engine/spec.h"
 #include "sim/engine/step_clock.h"
 
@@ -46,6 +47,12 @@ class Engine {
   std::int64_t block_tokens() const { return block_tokens_; }
   std::uint64_t incarnation() const { return incarnation_; }  // 1 at first
   std::size_t cached_blocks() const { return cache_.cached(); }
+  // Prompt tokens of the waiting sequences that are not in the cache now. O(their blocks).
+  std::int64_t waiting_tokens() const;
+
+  // KV events: from publish_cache() on, what happened to the cache since take_cache_events().
+  void publish_cache();
+  std::vector<CacheEvent> take_cache_events();
 
   // Faults.
   void slow(double factor) { clock_.slow(factor); }  // every later step; 1 heals
@@ -97,6 +104,8 @@ class Engine {
   StepClock clock_;
   Counters counters_;
   std::uint64_t incarnation_ = 1;
+  bool publishes_cache_ = false;
+  std::vector<CacheEvent> cache_events_;
 
   std::vector<Sequence> slots_;
   std::vector<Slot> free_slots_;
