@@ -22,6 +22,12 @@ class Books {
   // What does not agree; nothing when all does.
   std::optional<std::string> compare(const ledger::Ledger& ledger, Instant now) const;
 
+  // Of all attempts that have ended, as answers told.
+  std::uint64_t attempts() const { return attempts_; }
+  std::int64_t prompt_tokens() const { return prompt_tokens_; }
+  std::int64_t cached_tokens() const { return cached_tokens_; }
+  std::int64_t completion_tokens() const { return completion_tokens_; }
+
  private:
   __extension__ using Wide = __int128;
 

@@ -101,7 +101,7 @@ void Checker::take(const model::Dispatch& a, Open& open, Instant now) {
   const int running = ++running_[a.endpoint];
   books_.started(a.endpoint);
   const model::Pool* pool = find_pool(*fleet_, declared->second);
-  if (pool->concurrency_max > 0 && running > pool->concurrency_max) {
+  if (ours_ && pool->concurrency_max > 0 && running > pool->concurrency_max) {
     violated("INV-8: more requests on an endpoint than its limit", now);
   }
 }
@@ -130,34 +130,40 @@ void Checker::take(const model::Conclude& a, Open& open, Instant now) {
   open_.erase(a.request);
 }
 
-void Checker::after(const flow::Flow& core, Instant now) {
-  check_counts(core, now);
-  if (open_.empty()) check_rest(core, now);
+void Checker::after(const Decider& decider, Instant now) {
+  check_counts(decider, now);
+  const flow::Flow* core = decider.flow();
+  if (core == nullptr) return;
+  check_ledger(*core, now);
+  if (open_.empty()) check_rest(*core, now);
   if (++calls_ % kFullEvery != 0) return;
-  if (auto wrong = books_.compare(core.ledger(), now)) violated(*wrong, now);
-  check_flow_of_waiting(core, now);
+  if (auto wrong = books_.compare(core->ledger(), now)) violated(*wrong, now);
+  check_flow_of_waiting(*core, now);
 }
 
-void Checker::check_counts(const flow::Flow& core, Instant now) {
-  const flow::Totals totals = core.totals();
+void Checker::check_counts(const Decider& decider, Instant now) {
+  const flow::Totals totals = decider.totals();
   std::uint64_t ended = 0;
   for (const std::uint64_t n : outcomes_) ended += n;
   if (arrived_ != ended + open_.size()) violated("INV-1: arrived is not ended + open", now);
   if (totals.arrived != arrived_ || totals.outcomes != outcomes_ ||
       totals.in_flight != open_.size()) {
-    violated("INV-1: the core counts otherwise", now);
+    violated("INV-1: the decider counts otherwise", now);
   }
+  if (totals.illegal_events != 0) violated("grammar: the decider calls an event illegal", now);
+  if (totals.waiting > totals.in_flight) violated("INV-1: more wait than there are", now);
+}
+
+void Checker::check_ledger(const flow::Flow& core, Instant now) {
   if (core.ledger().arrived() != arrived_ || core.ledger().in_flight() != open_.size() ||
       core.ledger().all().outcomes != outcomes_) {
     violated("INV-1: the ledger counts otherwise", now);
   }
-  if (totals.illegal_events != 0) violated("grammar: the core calls an event illegal", now);
-  check_limits(totals, core, now);
+  check_limits(core.totals(), core, now);
 }
 
 void Checker::check_limits(const flow::Totals& totals, const flow::Flow& core, Instant now) {
-  if (totals.waiting > totals.in_flight ||
-      totals.waiting > static_cast<std::uint64_t>(queue_requests_max_) ||
+  if (totals.waiting > static_cast<std::uint64_t>(queue_requests_max_) ||
       totals.waiting_bytes > static_cast<std::uint64_t>(queue_bytes_max_)) {
     violated("INV-8: the queue is beyond its limits", now);
   }
@@ -194,13 +200,17 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
   }
 }
 
-void Checker::finish(const flow::Flow& core, Instant now) {
+void Checker::finish(const Decider& decider, Instant now) {
   calls_ = kFullEvery - 1;
-  after(core, now);
+  after(decider, now);
   if (!open_.empty()) violated("INV-1: requests without an end", now);
   for (const auto& [endpoint, running] : running_) {
     if (running != 0) violated("INV-3: attempts without an end", now);
   }
+  if (decider.flow() != nullptr) finish_core(*decider.flow(), now);
+}
+
+void Checker::finish_core(const flow::Flow& core, Instant now) {
   for (const model::Pool& pool : fleet_->pools) {
     for (const flow::EndpointView& view : core.endpoints(pool.id, now)) {
       if (view.load.ours != 0 || view.load.queued != 0) {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches a core from outside: after every event its state has to be what the events and actions so
-// far allow. Shares no code with what it checks; the grammar is checked beside it.
+// Watches a decider from outside: after every event its state has to be what the events and actions
+// so far allow. Shares no code with what it checks; the grammar is checked beside it.
 //
 //   INV-1   arrived = Σ outcomes + in flight; one Conclude per request
 //   INV-2   one running attempt per request, and none after bytes went to the client
+//   grammar no event or action is illegal
+//
+// and of our own core, whose promises others do not make:
+//
 //   INV-3   nothing in flight: every count, claim and reserve is zero
 //   INV-4   the books agree (books.h)
 //   INV-8   queue, tables and concurrency within their limits
-//   grammar no event or action is illegal
+//   INV-10  nobody waits beside a free endpoint
 #pragma once
 
 #include <array>
@@ -19,13 +23,15 @@
 #include "core/flow/flow.h"
 #include "core/model/grammar_checker.h"
 #include "sim/books.h"
+#include "sim/decider.h"
 #include "sim/trail.h"
 
 namespace signalbox::sim {
 
 class Checker {
  public:
-  explicit Checker(std::uint64_t seed) : seed_(seed) {}
+  // `ours`: whether our core decides, and its own promises are checked as well.
+  Checker(std::uint64_t seed, bool ours) : seed_(seed), ours_(ours) {}
 
   // Before the core sees it.
   void applied(const flow::Setup& setup, Instant now);
@@ -33,9 +39,9 @@ class Checker {
   // Each action, in order.
   void action(const model::OwnedAction& action, Instant now);
   // When the actions are known. Every hundredth time everything is compared, else what is cheap.
-  void after(const flow::Flow& core, Instant now);
+  void after(const Decider& decider, Instant now);
   // At the end of the run, with nothing in flight.
-  void finish(const flow::Flow& core, Instant now);
+  void finish(const Decider& decider, Instant now);
 
   // Others' findings, with the same report.
   void violated(const std::string& what, Instant now);
@@ -44,6 +50,7 @@ class Checker {
   // Seed, time, event and what led to it; empty: none.
   const std::string& violation() const { return violation_; }
   std::size_t open() const { return open_.size(); }
+  const Books& books() const { return books_; }
 
  private:
   struct Open {
@@ -62,12 +69,15 @@ class Checker {
   void take(const model::Dispatch& a, Open& open, Instant now);
   void take(const model::Abort& a, Open& open, Instant now);
   void take(const model::Conclude& a, Open& open, Instant now);
-  void check_counts(const flow::Flow& core, Instant now);
+  void check_counts(const Decider& decider, Instant now);
+  void check_ledger(const flow::Flow& core, Instant now);
   void check_limits(const flow::Totals& totals, const flow::Flow& core, Instant now);
   void check_rest(const flow::Flow& core, Instant now);
+  void finish_core(const flow::Flow& core, Instant now);
   void check_flow_of_waiting(const flow::Flow& core, Instant now);
 
   std::uint64_t seed_;
+  bool ours_;
   Trail trail_;
   Books books_;
   model::GrammarChecker grammar_;

@@ -68,6 +68,7 @@ void World::request(std::uint64_t number, int retries) {
   if (const Duration timeout = scenario_.load.sdk.timeout; timeout > Duration::zero()) {
     at(now_ + timeout, Due::Timeout, 0, id.value());
   }
+  decider_->asked(id, ask);
   feed(std::move(event));
 }
 

@@ -21,8 +21,10 @@ void World::add_host(std::size_t group, std::size_t number) {
   host.engine = std::make_unique<truth::Engine>(
       scenario_.groups[group].spec,
       Rng(scenario_.seed, "engine" + std::to_string(host.endpoint.value())));
+  if (senses_.cache_events) host.engine->publish_cache();
+  decider_->profiled(host.endpoint, scenario_.groups[group].spec);
   hosts_.push_back(std::move(host));
-  const Duration spread = from_seconds(rng_.uniform() * to_seconds(scenario_.scrape_interval));
+  const Duration spread = from_seconds(rng_.uniform() * to_seconds(look_interval()));
   at(now_ + spread, Due::Scrape, static_cast<std::uint32_t>(hosts_.size() - 1));
 }
 
@@ -94,6 +96,7 @@ void World::catch_up(Host& host) {
   host.engine->advance(now_, outputs);
   const auto number = static_cast<std::uint32_t>(&host - hosts_.data());
   for (const truth::Output& output : outputs) take_output(number, output);
+  tell_cache(number);
 }
 
 void World::rearm(std::uint32_t number) {
@@ -111,6 +114,7 @@ void World::step(std::uint32_t number) {
   outputs_.clear();
   host.engine->advance(now_, outputs_);
   for (const truth::Output& output : outputs_) take_output(number, output);
+  tell_cache(number);
   rearm(number);
 }
 
@@ -148,16 +152,33 @@ void World::take_output(std::uint32_t number, const truth::Output& output) {
 // One look: taken now, told after the lag. Those who left are looked at once more.
 void World::scrape(std::uint32_t number) {
   Host& host = hosts_[number];
-  const Duration lag = from_seconds(rng_.exponential(to_seconds(scenario_.scrape_lag) + 1e-9));
+  Duration mean_lag = scenario_.scrape_lag;
+  if (senses_.look_lag_max > Duration::zero()) mean_lag = std::min(mean_lag, senses_.look_lag_max);
+  const Duration lag = from_seconds(rng_.exponential(to_seconds(mean_lag) + 1e-9));
   if (host.down) {
     send(model::EndpointUnreachable{host.endpoint}, lag);
   } else {
     if (!host.frozen) host.last_seen = look(host);
-    send(model::EndpointObserved{host.endpoint, host.last_seen}, lag);
+    std::optional<LoadDetails> details;
+    if (senses_.load_details) details = LoadDetails{host.engine->waiting_tokens()};
+    send(model::EndpointObserved{host.endpoint, host.last_seen}, lag, details);
   }
   if (!host.declared) return;
-  const double interval = to_seconds(scenario_.scrape_interval) * rng_.uniform(0.9, 1.1);
+  const double interval = to_seconds(look_interval()) * rng_.uniform(0.9, 1.1);
   at(now_ + from_seconds(interval), Due::Scrape, number);
+}
+
+Duration World::look_interval() const {
+  return senses_.look_every > Duration::zero() ? senses_.look_every : scenario_.scrape_interval;
+}
+
+// KV events leave in batches, one a step, and come in order.
+void World::tell_cache(std::uint32_t number) {
+  if (!senses_.cache_events) return;
+  std::vector<truth::CacheEvent> changes = hosts_[number].engine->take_cache_events();
+  if (changes.empty() || rng_.chance(scenario_.cache_event_loss)) return;
+  cache_events_.emplace(++parked_, std::move(changes));
+  at(now_ + scenario_.cache_event_lag, Due::Cache, number, parked_);
 }
 
 model::EngineState World::look(const Host& host) const {

@@ -36,7 +36,9 @@ void World::begin(const Fault& fault) {
     case Kind::Throttle: host.throttle = fault.amount; return;
     case Kind::Cut: host.cut = fault.amount; return;
     case Kind::Freeze: host.frozen = host.last_seen.running >= 0; return;
-    case Kind::Forget: return host.engine->drop_cache();
+    case Kind::Forget:
+      host.engine->drop_cache();
+      return tell_cache(number);
     case Kind::Leave: host.declared = false; return apply();
     case Kind::Reprice:
       price_factor_ *= fault.amount;
@@ -88,6 +90,7 @@ void World::die(std::uint32_t number) {
   std::vector<truth::SequenceId> lost;
   host.engine->restart(lost);
   host.armed = kNever;
+  tell_cache(number);
   for (const truth::SequenceId id : lost) {
     const auto flight = flights_.find(id);
     if (flight == flights_.end()) continue;

@@ -22,24 +22,24 @@ EngineSums World::sums() const {
   return sums;
 }
 
-// INV-4: what the ledger was told is what the engines counted; they count broken answers and
-// others' requests as well.
+// INV-4: what the answers told is what the engines counted; they count broken answers and others'
+// requests as well.
 void World::check_engines(const EngineSums& sums) {
-  const ledger::Totals& all = core_.ledger().all();
+  const Books& books = checker_.books();
   const bool whole = std::all_of(scenario_.groups.begin(), scenario_.groups.end(),
                                  [](const EngineGroup& g) {
                                    return g.dialect.usage && g.dialect.cached;
                                  });
-  const std::uint64_t completed = all.count(model::Outcome::Completed);
+  const std::uint64_t completed = report_.count(model::Outcome::Completed);
   const bool nothing_else = whole && scenario_.load.others_per_second <= 0 &&
-                            completed == all.ended() && all.attempts == completed;
+                            completed == report_.arrived && books.attempts() == completed;
   const auto agrees = [&](std::int64_t booked, std::int64_t counted) {
     return nothing_else ? booked == counted : booked <= counted;
   };
-  if (!agrees(all.prompt_tokens, sums.prompt_tokens) ||
-      !agrees(all.cached_tokens, sums.cached_tokens) ||
-      !agrees(all.completion_tokens, sums.generated_tokens)) {
-    checker_.violated("INV-4: the engines counted other tokens than the ledger", now_);
+  if (!agrees(books.prompt_tokens(), sums.prompt_tokens) ||
+      !agrees(books.cached_tokens(), sums.cached_tokens) ||
+      !agrees(books.completion_tokens(), sums.generated_tokens)) {
+    checker_.violated("INV-4: the engines counted other tokens than their answers told", now_);
   }
 }
 
@@ -47,7 +47,7 @@ Report World::report() {
   report_.seed = scenario_.seed;
   report_.elapsed = now_ - Instant{};
   report_.measured = std::max(Duration::zero(), report_.elapsed - scenario_.load.warm_up);
-  const flow::Totals totals = core_.totals();
+  const flow::Totals totals = decider_->totals();
   report_.arrived = totals.arrived;
   report_.outcomes = totals.outcomes;
   report_.retries = totals.retries;
@@ -55,18 +55,19 @@ Report World::report() {
   report_.engines = sums();
   report_.events = recorder_.events();
   report_.digest = recorder_.digest();
-  for (std::size_t i = 1; i <= scenario_.groups.size(); ++i) {
+  const flow::Flow* core = decider_->flow();
+  for (std::size_t i = 1; core != nullptr && i <= scenario_.groups.size(); ++i) {
     const perf::Accuracy* accuracy =
-        core_.accuracy(model::PoolId(static_cast<std::uint32_t>(i)));
+        core->accuracy(model::PoolId(static_cast<std::uint32_t>(i)));
     if (accuracy == nullptr) continue;
     report_.ttft_error = std::max(report_.ttft_error,
                                   accuracy->summary(perf::Quantity::Ttft).median_error);
   }
   if (checker_.clean()) {
-    checker_.finish(core_, now_);
+    checker_.finish(*decider_, now_);
     check_engines(report_.engines);
   }
-  if (checker_.clean() && scenario_.replay) {
+  if (checker_.clean() && core != nullptr && scenario_.replay) {
     if (const auto differs = recorder_.replay()) {
       checker_.violated("INV-11: replayed, " + *differs, now_);
     }

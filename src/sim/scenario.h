@@ -71,6 +71,7 @@ struct Disorder {
 
 struct Scenario {
   std::uint64_t seed = 1;
+  std::string policy = "signalbox";  // who decides: our core, or a peer (peers/registry.h)
   std::vector<EngineGroup> groups = {EngineGroup{}};
   Load load;
   std::vector<Fault> faults;
@@ -81,6 +82,8 @@ struct Scenario {
   Duration scrape_interval = std::chrono::seconds(1);         // ± 10 %
   Duration scrape_lag = std::chrono::milliseconds(50);        // mean
   Duration digest_interval = std::chrono::milliseconds(50);
+  Duration cache_event_lag = std::chrono::milliseconds(5);    // of KV events, for who listens
+  double cache_event_loss = 0;                                // share of their batches
   Duration first_token_timeout = std::chrono::seconds(60);
   Duration idle_timeout = std::chrono::seconds(30);
   Duration give_up = std::chrono::hours(6);  // virtual time after which the run is stuck

@@ -3,7 +3,11 @@
 #include "sim/world.h"
 
 #include <algorithm>
+#include <memory>
+#include <string_view>
 #include <utility>
+
+#include "sim/flow_decider.h"
 
 namespace signalbox::sim {
 namespace {
@@ -12,6 +16,13 @@ namespace {
 bool is_look(const model::Event& event) {
   return std::holds_alternative<model::EndpointObserved>(event) ||
          std::holds_alternative<model::EndpointUnreachable>(event);
+}
+
+constexpr std::string_view kOurs = "signalbox";
+
+std::unique_ptr<Decider> decider_of(const Scenario& scenario) {
+  CHECK(scenario.policy == kOurs);
+  return std::make_unique<FlowDecider>(scenario.config, scenario.seed);
 }
 
 }  // namespace
@@ -24,8 +35,9 @@ World::World(const Scenario& scenario)
       load_(make_load(scenario.load, scenario.seed,
                       {routes(), {flow::lora_hash("adapter-1"), flow::lora_hash("adapter-2")},
                        context()})),
-      checker_(scenario.seed), recorder_(scenario.config, scenario.seed, scenario.replay),
-      core_(scenario.config, scenario.seed),
+      checker_(scenario.seed, scenario.policy == kOurs),
+      recorder_(scenario.config, scenario.seed, scenario.replay && scenario.policy == kOurs),
+      decider_(decider_of(scenario)), senses_(decider_->senses()),
       thread_busy_until_(static_cast<std::size_t>(scenario.threads)) {}
 
 Report World::run() {
@@ -77,12 +89,18 @@ void World::perform(const What& w) {
       Host& host = hosts_[w.who];
       catch_up(host);
       host.engine->abort(w.what, now_);
+      tell_cache(w.who);
       return rearm(w.who);
     }
     case Due::Step: return step(w.who);
     case Due::Scrape: return scrape(w.who);
     case Due::Digest: return digest(w.who);
     case Due::Wake: return wake(w.what);
+    case Due::Cache: {
+      const std::vector<truth::CacheEvent> changes = std::move(cache_events_.at(w.what));
+      cache_events_.erase(w.what);
+      return decider_->cache_changed(hosts_[w.who].endpoint, changes);
+    }
     case Due::FaultBegins: return begin(scenario_.faults[w.what]);
     case Due::FaultEnds: return end(scenario_.faults[w.what]);
   }
@@ -92,7 +110,7 @@ void World::feed(model::Event&& event) {
   checker_.event(event, now_);
   recorder_.event(event, now_);
   actions_.clear();
-  core_.handle(std::move(event), now_, actions_);
+  decider_->handle(std::move(event), now_, actions_);
   follow_up(actions_);
 }
 
@@ -101,24 +119,24 @@ void World::apply() {
   checker_.applied(next, now_);
   recorder_.applied(next, now_);
   actions_.clear();
-  core_.apply(next, now_, actions_);
+  decider_->apply(next, now_, actions_);
   follow_up(actions_);
 }
 
 void World::follow_up(flow::Actions& actions) {
   for (const model::OwnedAction& action : actions) checker_.action(action, now_);
   recorder_.actions(actions);
-  checker_.after(core_, now_);
+  checker_.after(*decider_, now_);
   for (const model::OwnedAction& action : actions) carry(action);
   arm_wake();
 }
 
 // Hands the event to the core after `delay`, or later, or twice.
-void World::send(model::Event event, Duration delay) {
+void World::send(model::Event event, Duration delay, std::optional<LoadDetails> details) {
   const Disorder& disorder = scenario_.disorder;
   const auto park = [&](model::Event copy, Duration after) {
     if (!is_look(copy)) ++told_;
-    events_.emplace(++parked_, std::move(copy));
+    events_.emplace(++parked_, Parked{std::move(copy), details});
     at(now_ + after, Due::Deliver, 0, parked_);
   };
   const auto late = [&] { return from_seconds(rng_.exponential(to_seconds(disorder.late_by))); };
@@ -128,15 +146,18 @@ void World::send(model::Event event, Duration delay) {
 }
 
 void World::deliver(std::uint64_t parked) {
-  model::Event event = std::move(events_.at(parked));
+  Parked due = std::move(events_.at(parked));
   events_.erase(parked);
-  if (!is_look(event)) --told_;
-  feed(std::move(event));
+  if (!is_look(due.event)) --told_;
+  if (due.details) {
+    decider_->looked(std::get<model::EndpointObserved>(due.event).endpoint, *due.details);
+  }
+  feed(std::move(due.event));
 }
 
 // The timer of the server: it may be late, and is set anew when the core wants an earlier one.
 void World::arm_wake() {
-  const Instant wanted = core_.next_wake();
+  const Instant wanted = decider_->next_wake();
   if (wanted >= wake_at_) return;
   wake_at_ = wanted;
   const double late = rng_.uniform() * to_seconds(scenario_.disorder.timer_late);
@@ -147,7 +168,7 @@ void World::arm_wake() {
 void World::wake(std::uint64_t arming) {
   if (arming != arming_) return;
   wake_at_ = kNever;
-  if (core_.next_wake() <= now_) return feed(model::Tick{});
+  if (decider_->next_wake() <= now_) return feed(model::Tick{});
   arm_wake();
 }
 

@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "base/rng.h"
-#include "core/flow/flow.h"
 #include "sim/checker.h"
+#include "sim/decider.h"
 #include "sim/engine/engine.h"
 #include "sim/event_queue.h"
 #include "sim/load.h"
@@ -43,6 +44,7 @@ class World {
     Scrape,      // who: engine
     Digest,      // who: thread
     Wake,        // what: number of the arming
+    Cache,       // who: engine, what: parked KV events reach the decider
     FaultBegins, // what: index
     FaultEnds,   // what: index
   };
@@ -89,6 +91,12 @@ class World {
     Instant latest{};
   };
 
+  // An event on its way to the decider.
+  struct Parked {
+    model::Event event;
+    std::optional<LoadDetails> details;  // with an EndpointObserved
+  };
+
   // What a user wants: one request, and more when it is tried again or asked twice.
   struct Task {
     Ask ask;
@@ -118,7 +126,7 @@ class World {
   void feed(model::Event&& event);
   void apply();
   void follow_up(flow::Actions& actions);
-  void send(model::Event event, Duration delay);
+  void send(model::Event event, Duration delay, std::optional<LoadDetails> details = {});
   void deliver(std::uint64_t parked);
   void arm_wake();
   void wake(std::uint64_t arming);
@@ -160,6 +168,8 @@ class World {
   void catch_up(Host& host);
   void scrape(std::uint32_t host);
   model::EngineState look(const Host& host) const;
+  Duration look_interval() const;
+  void tell_cache(std::uint32_t host);
 
   // faults.cc
   void begin(const Fault& fault);
@@ -189,7 +199,8 @@ class World {
   std::unique_ptr<LoadSource> load_;
   Checker checker_;
   Recorder recorder_;
-  flow::Flow core_;
+  std::unique_ptr<Decider> decider_;
+  Senses senses_;
   flow::Actions actions_;
   EventQueue<What> queue_;
   Instant now_{};
@@ -205,7 +216,8 @@ class World {
   std::vector<truth::Output> outputs_;
 
   // Parked until due, by number.
-  std::unordered_map<std::uint64_t, model::Event> events_;
+  std::unordered_map<std::uint64_t, Parked> events_;
+  std::unordered_map<std::uint64_t, std::vector<truth::CacheEvent>> cache_events_;
   std::unordered_map<std::uint64_t, model::OwnedAction> late_actions_;
   std::uint64_t parked_ = 0;
   std::size_t told_ = 0;             // events on their way that are no looks at engines
