@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: Conductor takes the least estimated time to first token. Method: worked by hand; a token
+// takes a millisecond of prefill.
+#include "sim/peers/desk_for_test.inc"
+
+namespace signalbox::peers {
+namespace {
+
+TEST(Mooncake, QueueAndPrefillWithTheOwnPrefix) {
+  Desk desk(mooncake(), 2);
+  desk.store(1, prompt({{1, 512}}));
+  const auto pieces = prompt({{1, 512}, {2, 488}});  // 0: 1 s, 1: 0.488 s
+  EXPECT_EQ(desk.choose(pieces).slot, 1u);
+  Flight busy = desk.send_to(1, prompt({{3, 520}}));  // 1: 1.008 s
+  EXPECT_EQ(desk.slot(pieces), 0u);
+  desk.now += 10ms;  // of which the head has had 0.010 s
+  EXPECT_EQ(desk.slot(pieces), 1u);
+  desk.send_to(1, prompt({{4, 300}}));  // 1: 1.298 s
+  EXPECT_EQ(desk.slot(pieces), 0u);
+  desk.first_token(busy);  // 1: 0.788 s
+  EXPECT_EQ(desk.slot(pieces), 1u);
+}
+
+TEST(Mooncake, TheHeadHasHadNoMoreThanItself) {
+  Desk desk(mooncake(), 2);
+  desk.send_to(0, prompt({{1, 100}}));
+  desk.send_to(0, prompt({{2, 400}}));
+  desk.send_to(1, prompt({{3, 450}}));
+  desk.now += 1s;  // 0: 0.4 s left, 1: none
+  EXPECT_EQ(desk.slot(prompt({{9, 100}})), 1u);
+  desk.send_to(1, prompt({{4, 399}}));
+  EXPECT_EQ(desk.slot(prompt({{9, 100}})), 1u);  // 0.399 s
+  desk.send_to(1, prompt({{5, 2}}));
+  EXPECT_EQ(desk.slot(prompt({{9, 100}})), 0u);
+}
+
+TEST(Mooncake, RefusesWhatMissesTheObjectiveEverywhere) {
+  Desk desk(mooncake(2s), 2);
+  desk.send_to(0, prompt({{1, 1'500}}));
+  desk.send_to(1, prompt({{2, 1'501}}));
+  EXPECT_EQ(desk.choose(prompt({{3, 500}})).kind, Choice::Kind::Place);
+  EXPECT_EQ(desk.choose(prompt({{3, 501}})).kind, Choice::Kind::Refuse);
+}
+
+TEST(Mooncake, WhoEndsLeavesTheQueueFromAnyPlace) {
+  Desk desk(mooncake(), 2);
+  desk.send_to(0, prompt({{1, 300}}));
+  Flight second = desk.send_to(0, prompt({{2, 500}}));
+  desk.send_to(1, prompt({{3, 301}}));
+  desk.end(second);
+  EXPECT_EQ(desk.slot(prompt({{9, 16}})), 0u);
+}
+
+}  // namespace
+}  // namespace signalbox::peers
