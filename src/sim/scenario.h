@@ -71,7 +71,7 @@ struct Disorder {
 
 struct Scenario {
   std::uint64_t seed = 1;
-  std::string policy = "signalbox";  // who decides: our core, or a peer (peers/registry.h)
+  std::string policy = "signalbox";  // who decides: our core, or a name of peers/registry.h
   std::vector<EngineGroup> groups = {EngineGroup{}};
   Load load;
   std::vector<Fault> faults;

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "sim/flow_decider.h"
+#include "sim/peer_decider.h"
+#include "sim/peers/registry.h"
 
 namespace signalbox::sim {
 namespace {
@@ -21,8 +23,12 @@ bool is_look(const model::Event& event) {
 constexpr std::string_view kOurs = "signalbox";
 
 std::unique_ptr<Decider> decider_of(const Scenario& scenario) {
-  CHECK(scenario.policy == kOurs);
-  return std::make_unique<FlowDecider>(scenario.config, scenario.seed);
+  if (scenario.policy == kOurs) {
+    return std::make_unique<FlowDecider>(scenario.config, scenario.seed);
+  }
+  const Result<peers::Peer> peer = peers::find(scenario.policy);
+  CHECK(peer.has_value());
+  return std::make_unique<PeerDecider>(peer->make(), scenario.seed);
 }
 
 }  // namespace
