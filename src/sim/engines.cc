@@ -172,11 +172,12 @@ Duration World::look_interval() const {
   return senses_.look_every > Duration::zero() ? senses_.look_every : scenario_.scrape_interval;
 }
 
-// KV events leave in batches, one a step, and come in order.
+// KV events leave in batches, one a step, and come in order. A lost batch is noticed by the number
+// of the next, and replayed before it.
 void World::tell_cache(std::uint32_t number) {
-  if (!senses_.cache_events) return;
+  if (!senses_.cache_events || rng_.chance(scenario_.cache_event_loss)) return;
   std::vector<truth::CacheEvent> changes = hosts_[number].engine->take_cache_events();
-  if (changes.empty() || rng_.chance(scenario_.cache_event_loss)) return;
+  if (changes.empty()) return;
   cache_events_.emplace(++parked_, std::move(changes));
   at(now_ + scenario_.cache_event_lag, Due::Cache, number, parked_);
 }

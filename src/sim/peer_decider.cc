@@ -53,12 +53,6 @@ bool retries(const peers::Retry& retry, AttemptResult result) {
   }
 }
 
-// Passive health counts what the engine is to blame for.
-bool blames(AttemptResult result) {
-  return result != AttemptResult::Ok && result != AttemptResult::ClientError &&
-         result != AttemptResult::Aborted;
-}
-
 }  // namespace
 
 PeerDecider::PeerDecider(std::unique_ptr<peers::Rule> rule, std::uint64_t seed)
@@ -113,17 +107,30 @@ void PeerDecider::on(const model::ClientGone& event, Instant now, flow::Actions&
 }
 
 void PeerDecider::on(const model::FirstToken& event, Instant now, flow::Actions&) {
-  const auto found = requests_.find(event.request);
-  if (found == requests_.end() || found->second.attempt != event.attempt ||
-      !found->second.endpoint || found->second.first != kNever) {
+  began(event.request, event.attempt, now);
+}
+
+// Answers that their clients want whole have no FirstToken here; who streams from engines in any
+// case sees their tokens by the next digest.
+void PeerDecider::on(const model::Progress& event, Instant now, flow::Actions&) {
+  if (!traits_.sees_tokens) return;
+  for (const model::Progress::Entry& entry : event.entries) {
+    if (entry.tokens > 0) began(entry.request, entry.attempt, now);
+  }
+}
+
+void PeerDecider::began(model::RequestId id, model::AttemptId attempt, Instant now) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end() || found->second.attempt != attempt || !found->second.endpoint) {
     ++totals_.stale_events;
     return;
   }
   Request& request = found->second;
+  if (request.first != kNever) return;
   request.first = now;
   if (!request.booked) return;
   prefilled(request);
-  rule_->first_token(flight(event.request, request, 1), now);
+  rule_->first_token(flight(id, request, 1), now);
   queue_moves_ = true;
 }
 
@@ -135,7 +142,7 @@ void PeerDecider::on(const model::AttemptEnded& event, Instant now, flow::Action
     return;
   }
   Request& request = found->second;
-  if (request.booked) judge(request.slot, blames(event.result), now);
+  if (request.booked) judge(request.slot, event.result, now);
   unbook(event.request, request, event.tokens, now);
   if (event.client_left) {
     return conclude(event.request, Outcome::ClientGone, Answer::None, Duration(-1), out);

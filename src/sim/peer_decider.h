@@ -80,11 +80,12 @@ class PeerDecider : public Decider {
   void on(const model::ClientGone& event, Instant now, flow::Actions& out);
   void on(const model::FirstToken& event, Instant now, flow::Actions& out);
   void on(const model::AttemptEnded& event, Instant now, flow::Actions& out);
-  void on(const model::Progress&, Instant, flow::Actions&) {}
+  void on(const model::Progress& event, Instant now, flow::Actions& out);
   void on(const model::EndpointObserved& event, Instant now, flow::Actions& out);
   void on(const model::EndpointUnreachable& event, Instant now, flow::Actions& out);
   void on(const model::DrainOver& event, Instant now, flow::Actions& out);
   void on(const model::Tick& event, Instant now, flow::Actions& out);
+  void began(model::RequestId id, model::AttemptId attempt, Instant now);
   void failed(model::RequestId id, Request& request, const model::AttemptEnded& event, Instant now,
               flow::Actions& out);
   void abort(model::RequestId id, Request& request, Instant now, flow::Actions& out);
@@ -105,7 +106,7 @@ class PeerDecider : public Decider {
   void unbook(model::RequestId id, Request& request, std::int64_t output, Instant now);
   void prefilled(Request& request);
   peers::Flight flight(model::RequestId id, const Request& request, std::int64_t output) const;
-  void judge(Slot slot, bool failure, Instant now);
+  void judge(Slot slot, model::AttemptResult result, Instant now);
 
   // peer_fleet.cc
   void join(const model::Endpoint& endpoint, model::ModelId model);

@@ -272,6 +272,33 @@ TEST(PeerDecider, TheBreakerOpensAfterTenFailuresInARow) {
   EXPECT_EQ(candidates(), 2u);
 }
 
+TEST(PeerDecider, ABreakerForConnectionsForgivesAnswers) {
+  peers::Traits traits;
+  traits.breaker = {1, 5s, 0, true};
+  Desk desk(traits, 2);
+  desk.end(desk.arrive(), AttemptResult::ServerError, 500);
+  desk.end(desk.arrive(), AttemptResult::Throttled, 429);
+  desk.end(desk.arrive(), AttemptResult::Reset);  // that was the first endpoint
+  EXPECT_EQ(desk.script.candidates.size(), 2u);
+  desk.arrive();
+  EXPECT_TRUE(desk.sent_to(2));
+  desk.now += 5s;
+  desk.arrive();
+  EXPECT_TRUE(desk.sent_to(1));
+}
+
+TEST(PeerDecider, WhoStreamsFromEnginesSeesTheFirstTokenOfPlainAnswers) {
+  for (const bool sees : {false, true}) {
+    peers::Traits traits;
+    traits.sees_tokens = sees;
+    Desk desk(traits);
+    const auto id = desk.arrive();
+    desk.handle(model::Progress{{{id, desk.attempt, 3}}});
+    desk.handle(model::Progress{{{id, desk.attempt, 9}}});
+    EXPECT_EQ(desk.script.first_tokens, sees ? 1 : 0);
+  }
+}
+
 TEST(PeerDecider, WhoCannotBeLookedAtIsLeftOutInTime) {
   peers::Traits traits;
   traits.unready_after = 30s;

@@ -170,11 +170,16 @@ void PeerDecider::unbook(model::RequestId id, Request& request, std::int64_t out
   --running_;
 }
 
-void PeerDecider::judge(Slot slot, bool failure, Instant now) {
+void PeerDecider::judge(Slot slot, model::AttemptResult result, Instant now) {
+  using model::AttemptResult;
   const peers::Breaker& breaker = traits_.breaker;
   if (breaker.failures == 0) return;
   Watch& watch = watches_[slot];
-  if (!failure) {
+  const bool broken = result == AttemptResult::ConnectError || result == AttemptResult::Reset ||
+                      result == AttemptResult::Truncated;
+  const bool blameless = result == AttemptResult::Ok || result == AttemptResult::ClientError ||
+                         result == AttemptResult::Aborted;
+  if (breaker.broken_only ? !broken : blameless) {
     watch.failures = 0;
     if (watch.probation > 0) --watch.probation;
     return;

@@ -83,7 +83,7 @@ struct Scenario {
   Duration scrape_lag = std::chrono::milliseconds(50);        // mean
   Duration digest_interval = std::chrono::milliseconds(50);
   Duration cache_event_lag = std::chrono::milliseconds(5);    // of KV events, for who listens
-  double cache_event_loss = 0;                                // share of their batches
+  double cache_event_loss = 0;  // share of batches that are lost, and replayed with the next
   Duration first_token_timeout = std::chrono::seconds(60);
   Duration idle_timeout = std::chrono::seconds(30);
   Duration give_up = std::chrono::hours(6);  // virtual time after which the run is stuck

@@ -13,6 +13,7 @@ std::uint64_t ActiveBlocks::key(std::uint64_t hash, Slot slot) {
 
 void ActiveBlocks::begin(Slot slot, std::span<const Piece> prompt) {
   if (slot >= tokens_.size()) tokens_.resize(slot + 1);
+  for (const Piece& piece : prompt) counts_.prefetch(key(piece.hash, slot));
   std::int64_t from = 0;
   for (const Piece& piece : prompt) {
     if (counts_.at(key(piece.hash, slot))++ == 0) {
@@ -24,6 +25,7 @@ void ActiveBlocks::begin(Slot slot, std::span<const Piece> prompt) {
 }
 
 void ActiveBlocks::end(Slot slot, std::span<const Piece> prompt) {
+  for (const Piece& piece : prompt) counts_.prefetch(key(piece.hash, slot));
   std::int64_t from = 0;
   for (const Piece& piece : prompt) {
     std::uint32_t* const count = counts_.find(key(piece.hash, slot));

@@ -8,8 +8,9 @@
 // Source: ai-dynamo/dynamo lib/kv-router/src/scheduling: selector/default.rs (worker_logit,
 // softmax_sample_index, minimum_cost_index), config.rs Default (overlap_score_credit 1,
 // prefill_load_scale 1, router_temperature 0, use_kv_events, router_track_output_blocks off,
-// router_queue_threshold 16, fcfs), queue.rs (all_workers_busy). Workers leave with their lease
-// (10 s). Migration limit 0: no retries.
+// router_queue_threshold 16, fcfs), queue.rs (all_workers_busy). A broken connection inhibits the
+// worker until the next reconciliation (lib/runtime component/client.rs report_instance_down,
+// DEFAULT_RECONCILE_INTERVAL 5 s); it leaves with its lease (10 s). Migration limit 0: no retries.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -31,6 +32,8 @@ class DynamoKv : public Rule {
   Traits traits() const override {
     Traits traits;
     traits.cache_events = true;
+    traits.sees_tokens = true;
+    traits.breaker = {1, std::chrono::seconds(5), 0, true};
     traits.unready_after = std::chrono::seconds(10);
     return traits;
   }

@@ -13,6 +13,7 @@ namespace signalbox::peers {
 namespace {
 
 constexpr std::size_t kWordsMax = Holders::kSlotsMax / 64;
+constexpr std::size_t kAhead = 8;  // lookups under way at once
 
 }  // namespace
 
@@ -111,7 +112,10 @@ void Holders::match(std::span<const Piece> pieces, std::span<std::int64_t> token
     }
   };
   std::int64_t end = 0;
-  for (const Piece& piece : pieces) {
+  for (std::size_t i = 0; i < std::min(kAhead, pieces.size()); ++i) prefetch(pieces[i].hash);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (i + kAhead < pieces.size()) prefetch(pieces[i + kAhead].hash);
     const std::uint64_t* const held = find(piece.hash);
     std::uint64_t any = 0;
     for (std::size_t w = 0; w < words; ++w) {

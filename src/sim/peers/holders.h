@@ -37,6 +37,9 @@ class Holders {
   std::uint64_t key(std::size_t cell) const { return data_[cell * (1 + width_)]; }
   std::uint64_t* bits(std::size_t cell) { return &data_[cell * (1 + width_) + 1]; }
   const std::uint64_t* find(std::uint64_t hash) const;
+  void prefetch(std::uint64_t hash) const {
+    __builtin_prefetch(&data_[home(hash) * (1 + width_)]);
+  }
   void erase(std::size_t cell);
   void rebuild(std::size_t cells, std::size_t width);
 

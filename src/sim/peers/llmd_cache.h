@@ -54,13 +54,15 @@ class LlmdCache {
   std::vector<std::int64_t> tokens_;
 };
 
-// Looks every 50 ms (llm-d/llm-d-router --refresh-metrics-interval). Pods leave the pool when their
-// readiness probe has failed three times, 10 s apart (Kubernetes' defaults). No retries.
+// Looks every 50 ms (llm-d/llm-d-router --refresh-metrics-interval). No retries. Left open: how
+// soon a pod is known not to be ready. A container that exits is seen by the kubelet within a
+// second or so, a hung one after three probes 10 s apart (Kubernetes' defaults): the former is
+// taken for all.
 inline Traits llmd_traits() {
   Traits traits;
   traits.look_every = std::chrono::milliseconds(50);
   traits.look_lag_max = std::chrono::milliseconds(5);
-  traits.unready_after = std::chrono::seconds(30);
+  traits.unready_after = std::chrono::seconds(2);
   return traits;
 }
 

@@ -19,7 +19,7 @@ class Lmetric : public Rule {
  public:
   Traits traits() const override {
     Traits traits;
-    traits.cache_events = true;
+    traits.cache_events = traits.sees_tokens = true;
     return traits;
   }
   void left(Slot slot) override { view_.clear(slot); }

@@ -23,7 +23,7 @@ class Mooncake : public Rule {
 
   Traits traits() const override {
     Traits traits;
-    traits.cache_events = true;
+    traits.cache_events = traits.sees_tokens = true;
     return traits;
   }
   void joined(Slot slot, Fleet fleet) override {

@@ -35,12 +35,17 @@ constexpr double kHighLoad = 15;
 
 class Preble : public Rule {
  public:
-  Traits traits() const override { return {}; }
+  Traits traits() const override {
+    Traits traits;
+    traits.sees_tokens = true;
+    return traits;
+  }
 
   void joined(Slot slot, Fleet fleet) override {
     if (gpus_.size() < fleet.size()) gpus_.resize(fleet.size());
     gpus_[slot] = {};
     gpus_[slot].tpots.push_back(kTpotFirst);
+    gpus_[slot].sorted.push_back(kTpotFirst);
     tree_.limit(slot, kCacheTokens);
   }
   void left(Slot slot) override {
@@ -79,6 +84,7 @@ class Preble : public Rule {
                 answer_ * gpu.tpot;
     gpu.load += a.seconds;
     a.pieces.reserve(query.prompt.size());
+    for (const Piece& piece : query.prompt) uses_.prefetch(piece.hash);
     for (const Piece& piece : query.prompt) {
       a.pieces.push_back(piece.hash);
       ++uses_.at(piece.hash);
@@ -92,19 +98,25 @@ class Preble : public Rule {
     answers_ += (answers_ < 200 ? 1 : 0);
     answer_ += (static_cast<double>(flight.output) - answer_) / answers_;
     Gpu& gpu = gpus_[flight.slot];
-    gpu.tpots.push_back(to_seconds(now - flight.first) / static_cast<double>(flight.output - 1));
-    if (gpu.tpots.size() > kTpotKept) gpu.tpots.pop_front();
-    sorted_.assign(gpu.tpots.begin(), gpu.tpots.end());
-    const auto middle = sorted_.begin() + static_cast<std::ptrdiff_t>(sorted_.size() / 2);
-    std::nth_element(sorted_.begin(), middle, sorted_.end());
-    gpu.tpot = *middle;
+    const double tpot = to_seconds(now - flight.first) / static_cast<double>(flight.output - 1);
+    const auto place = [&](double value) {
+      return std::lower_bound(gpu.sorted.begin(), gpu.sorted.end(), value);
+    };
+    if (gpu.tpots.size() == kTpotKept) {
+      gpu.sorted.erase(place(gpu.tpots.front()));
+      gpu.tpots.pop_front();
+    }
+    gpu.tpots.push_back(tpot);
+    gpu.sorted.insert(place(tpot), tpot);
+    gpu.tpot = gpu.sorted[gpu.sorted.size() / 2];
   }
 
  private:
   struct Gpu {
     double load = 0;  // L
     double tpot = kTpotFirst;
-    std::deque<double> tpots;
+    std::deque<double> tpots;    // oldest first
+    std::vector<double> sorted;  // the same
   };
   struct Assigned {
     Slot slot = 0;
@@ -123,6 +135,7 @@ class Preble : public Rule {
   }
   void forget(const Assigned& a) {
     gpus_[a.slot].load -= a.seconds;
+    for (const std::uint64_t hash : a.pieces) uses_.prefetch(hash);
     for (const std::uint64_t hash : a.pieces) {
       if (--*uses_.find(hash) == 0) uses_.erase(hash);
     }
@@ -179,7 +192,6 @@ class Preble : public Rule {
   double answers_ = 0;
   std::vector<std::int64_t> cached_;
   std::vector<std::pair<double, Slot>> order_;
-  std::vector<double> sorted_;
 };
 
 }  // namespace

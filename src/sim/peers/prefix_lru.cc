@@ -28,6 +28,7 @@ void PrefixLru::trim(Slot slot, std::size_t pieces) {
 
 void PrefixLru::touch(Slot slot, std::span<const Piece> prompt) {
   List& l = list(slot);
+  for (const Piece& piece : prompt) index_.prefetch(key(piece.hash, slot));
   for (std::size_t i = prompt.size(); i-- > 0;) {
     const Piece& piece = prompt[i];
     if (const Index* known = index_.find(key(piece.hash, slot))) {

@@ -49,6 +49,7 @@ struct Breaker {
   int failures = 0;
   Duration open{};
   int successes = 1;  // that close it again
+  bool broken_only = false;  // counts broken connections alone, no answers
 };
 
 struct Traits {
@@ -57,6 +58,7 @@ struct Traits {
   Duration unready_after{};     // without a successful look an endpoint is left out; 0: never
   Duration look_every{};        // 0: never looks, or as often as the world says
   Duration look_lag_max{};
+  bool sees_tokens = false;     // engines stream to it even what its client wants whole
   bool load_details = false;    // Seen::waiting_tokens
   bool cache_events = false;
 };
