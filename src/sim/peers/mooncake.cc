@@ -6,9 +6,13 @@
 // Left open: the balancing threshold is set by hand, and above it a longer prefix is taken over the
 // network first (T_transfer). Engines here hand no KV to each other, so the threshold is never
 // reached: to believe in a transfer that does not happen would only mislead. Of the queue's head
-// the time that it has had already is not charged. The decoding instance is the same engine.
+// the time that it has had already is not charged. The decoding instance is the same engine and is
+// chosen by load: of equals (idle ones without the prefix) the one with the fewest requests; and
+// who has no KV memory left for the prompt beside those in flight is passed over while somebody
+// has.
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "sim/peers/kv_view.h"
@@ -43,7 +47,16 @@ class Mooncake : public Rule {
       return queue_seconds(slot, now) + fleet[slot].profile.prefill_seconds(
                                             query.tokens - cached_[slot], cached_[slot]);
     };
-    const Slot chosen = least(candidates, ttft);
+    roomy_.clear();
+    for (const Slot slot : candidates) {
+      const std::int64_t capacity = fleet[slot].state.kv_capacity_tokens;
+      if (capacity <= 0 || instances_[slot].tokens + query.tokens <= capacity) {
+        roomy_.push_back(slot);
+      }
+    }
+    const Slot chosen = least(roomy_.empty() ? candidates : roomy_, [&](Slot slot) {
+      return std::pair(ttft(slot), fleet[slot].in_flight);
+    });
     if (ttft_wanted_ > Duration::zero() && ttft(chosen) > to_seconds(ttft_wanted_)) {
       return {Choice::Kind::Refuse, 0, 0};
     }
@@ -57,9 +70,13 @@ class Mooncake : public Rule {
     if (to.queue.empty()) to.head_since = now;
     to.queue.push_back({query.request, seconds});
     to.seconds += seconds;
+    to.tokens += query.tokens;
   }
   void first_token(const Flight& flight, Instant now) override { leave(flight, now); }
-  void ended(const Flight& flight, Instant now) override { leave(flight, now); }
+  void ended(const Flight& flight, Instant now) override {
+    leave(flight, now);
+    instances_[flight.slot].tokens -= flight.tokens;
+  }
 
  private:
   struct Queued {
@@ -70,6 +87,7 @@ class Mooncake : public Rule {
     std::deque<Queued> queue;  // without a first token, in the order of arrival
     double seconds = 0;        // their sum
     Instant head_since{};
+    std::int64_t tokens = 0;   // of all prompts in flight
   };
 
   double queue_seconds(Slot slot, Instant now) const {
@@ -95,6 +113,7 @@ class Mooncake : public Rule {
   KvView view_;
   std::vector<Instance> instances_;
   std::vector<std::int64_t> cached_;
+  std::vector<Slot> roomy_;
 };
 
 }  // namespace

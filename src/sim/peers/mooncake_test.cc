@@ -42,6 +42,30 @@ TEST(Mooncake, RefusesWhatMissesTheObjectiveEverywhere) {
   EXPECT_EQ(desk.choose(prompt({{3, 501}})).kind, Choice::Kind::Refuse);
 }
 
+TEST(Mooncake, PassesOverWhoHasNoMemoryLeftWhileSomebodyHas) {
+  Desk desk(mooncake(), 2);
+  for (const Slot slot : desk.all) desk.look(slot, 0, 0, 0, 1'000);
+  desk.store(0, prompt({{1, 400}}));
+  Flight flight = desk.send_to(0, prompt({{2, 500}}));
+  desk.first_token(flight);
+  desk.now += 1s;
+  EXPECT_EQ(desk.slot(prompt({{1, 400}, {3, 100}})), 0u);  // 1,000 in all
+  EXPECT_EQ(desk.slot(prompt({{1, 400}, {3, 101}})), 1u);
+  desk.send_to(1, prompt({{4, 600}}));
+  EXPECT_EQ(desk.slot(prompt({{1, 400}, {3, 101}})), 0u);  // nobody has
+}
+
+TEST(Mooncake, OfEqualsTheOneThatDecodesLeast) {
+  Desk desk(mooncake(), 4);
+  desk.fleet[0].in_flight = 3;
+  desk.fleet[1].in_flight = 1;
+  desk.fleet[2].in_flight = 2;
+  desk.fleet[3].in_flight = 1;
+  EXPECT_EQ(desk.slot(prompt({{1, 100}})), 1u);
+  desk.store(0, prompt({{1, 100}}));  // less to prefill outweighs it
+  EXPECT_EQ(desk.slot(prompt({{1, 100}, {2, 10}})), 0u);
+}
+
 TEST(Mooncake, WhoEndsLeavesTheQueueFromAnyPlace) {
   Desk desk(mooncake(), 2);
   desk.send_to(0, prompt({{1, 300}}));
