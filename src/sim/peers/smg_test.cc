@@ -70,19 +70,6 @@ TEST(SmgLeastLoad, DrainTimePlusKvBarrier) {
   EXPECT_EQ(desk.slot(prompt({{2, 10}})), 1u);
 }
 
-TEST(SmgLeastLoad, ThroughputIsWhatWasGeneratedBetweenPolls) {
-  Desk desk(smg_least_load(), 2);
-  for (const Slot slot : desk.all) desk.fleet[slot].state.generated_tokens_total = 1'000;
-  for (const Slot slot : desk.all) desk.look(slot, 0, 0);
-  desk.now += 10s;
-  desk.fleet[0].state.generated_tokens_total = 11'000;   // 1,000 tokens/s
-  desk.fleet[1].state.generated_tokens_total = 101'000;  // 10,000 tokens/s
-  desk.fleet[0].waiting_tokens = 1'000;                  // 1 s
-  desk.fleet[1].waiting_tokens = 9'000;                  // 0.9 s
-  for (const Slot slot : desk.all) desk.look(slot, 0, 0);
-  EXPECT_EQ(desk.slot(prompt({{1, 10}})), 1u);
-}
-
 TEST(SmgLeastLoad, WithoutPollsItCountsRequests) {
   Desk desk(smg_least_load(), 2);
   desk.fleet[0].in_flight = 3;
