@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/model/grammar_checker.h"
+#include "sim/content.h"
 
 namespace signalbox::sim {
 namespace {
@@ -26,6 +27,7 @@ struct Script {
   std::vector<peers::Slot> candidates;
   std::vector<peers::Seen> seen;
   peers::Query query;
+  std::vector<std::vector<peers::Piece>> blocks;  // of the query
   int sent = 0;
   int first_tokens = 0;
   std::vector<peers::Flight> ended;
@@ -39,6 +41,8 @@ class Scripted : public peers::Rule {
   peers::Choice choose(const peers::Query& query, std::span<const peers::Slot> candidates,
                        peers::Fleet fleet, Instant, Rng&) override {
     script_.query = query;
+    script_.blocks.clear();
+    for (const auto& chain : query.blocks) script_.blocks.emplace_back(chain.begin(), chain.end());
     script_.candidates.assign(candidates.begin(), candidates.end());
     script_.seen.assign(fleet.begin(), fleet.end());
     return script_.next.value_or(peers::Choice{Kind::Place, candidates.front(), 0});
@@ -103,10 +107,11 @@ class Desk {
     now = until;
   }
 
-  model::RequestId arrive(std::int64_t tokens = 600) {
+  model::RequestId arrive(std::int64_t tokens = 600) { return arrive({{requests_ + 1, tokens}}); }
+  model::RequestId arrive(std::vector<Span> history) {
     const model::RequestId id(++requests_);
     Ask ask;
-    ask.session.history = {{id.value(), tokens}};
+    ask.session.history = std::move(history);
     decider->asked(id, ask);
     model::RequestArrived event;
     event.request = id;
@@ -185,6 +190,31 @@ TEST(PeerDecider, SendsAtArrivalAndCountsUntilTheEnd) {
   desk.arrive(100);
   EXPECT_EQ(desk.script.seen[1].in_flight, 1);  // the second request's
   EXPECT_EQ(desk.decider->totals().outcomes[static_cast<std::size_t>(Outcome::Completed)], 1u);
+}
+
+// What the engines publish, at the cuts of the prompt: ends 10, 522, 1,010 and 1,030.
+TEST(PeerDecider, WhoListensToKvEventsKnowsPromptsByBlocks) {
+  peers::Traits traits;
+  traits.cache_events = true;
+  Desk desk(traits, 1);
+  truth::EngineSpec spec;
+  for (const std::int64_t size : {16, 64}) {
+    spec.block_tokens = size;
+    desk.decider->profiled(model::EndpointId(9), spec);
+  }
+  const std::vector<Span> history = {{1, 10}, {2, 1'000}, {3, 20}};
+  desk.arrive(history);
+  ASSERT_EQ(desk.script.blocks.size(), 2u);
+  const auto expect = [&](std::size_t chain, std::int64_t size, std::vector<std::int64_t> blocks) {
+    const std::vector<std::uint64_t> hashes = blocks_of(0, history, size);
+    ASSERT_EQ(desk.script.blocks[chain].size(), blocks.size());
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      EXPECT_EQ(desk.script.blocks[chain][i].end, blocks[i] * size);
+      EXPECT_EQ(desk.script.blocks[chain][i].hash, hashes[static_cast<std::size_t>(blocks[i] - 1)]);
+    }
+  };
+  expect(0, 16, {32, 63, 64});
+  expect(1, 64, {8, 15, 16});
 }
 
 TEST(PeerDecider, WithoutRetriesTheFirstFailureIsPassedOn) {

@@ -53,6 +53,11 @@ TEST(Mooncake, PassesOverWhoHasNoMemoryLeftWhileSomebodyHas) {
   EXPECT_EQ(desk.slot(prompt({{1, 400}, {3, 101}})), 1u);
   desk.send_to(1, prompt({{4, 600}}));
   EXPECT_EQ(desk.slot(prompt({{1, 400}, {3, 101}})), 0u);  // nobody has
+  Flight other = desk.send_to(1, prompt({{5, 100}}));
+  desk.end(flight);
+  desk.first_token(other);
+  EXPECT_EQ(desk.slot(prompt({{1, 400}, {6, 500}})), 0u);  // 0 has, again
+  EXPECT_EQ(desk.slot(prompt({{1, 400}, {6, 601}})), 0u);  // nobody has
 }
 
 TEST(Mooncake, OfEqualsTheOneThatDecodesLeast) {
