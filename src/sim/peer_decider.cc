@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/recovery/retry.h"
 
 namespace signalbox::sim {
 namespace {
@@ -19,26 +20,11 @@ struct End {
   Answer answer;
 };
 
-// How a request ends whose attempt failed for good.
+// How a request ends whose attempt failed for good: as with us.
 End end_of(const model::AttemptEnded& e) {
-  const bool begun = e.delivered;
-  switch (e.result) {
-    case AttemptResult::Ok: return {Outcome::Completed, Answer::PassOn};
-    case AttemptResult::ClientError: return {Outcome::EngineClientError, Answer::PassOn};
-    case AttemptResult::Throttled: return {Outcome::EngineThrottled, Answer::PassOn};
-    case AttemptResult::ServerError: return {Outcome::EngineError, Answer::PassOn};
-    case AttemptResult::ConnectError:
-    case AttemptResult::Reset: return {Outcome::EngineUnreachable, Answer::Local};
-    case AttemptResult::Truncated:
-      return {begun ? Outcome::Truncated : Outcome::EngineUnreachable, Answer::Local};
-    case AttemptResult::StreamError:
-      return {begun ? Outcome::Truncated : Outcome::EngineError, Answer::PassOn};
-    case AttemptResult::FirstTokenTimeout: return {Outcome::EngineTimeout, Answer::Local};
-    case AttemptResult::IdleTimeout:
-      return {begun ? Outcome::Truncated : Outcome::EngineTimeout, Answer::Local};
-    case AttemptResult::Aborted: return {Outcome::ClientGone, Answer::None};
-  }
-  CHECK(false);
+  const recovery::Ending ending{e.result, e.status, e.delivered, 1, 1, false, false};
+  const recovery::Decision decision = recovery::decide_retry({}, ending);
+  return {decision.outcome, decision.answer};
 }
 
 bool retries(const peers::Retry& retry, AttemptResult result) {

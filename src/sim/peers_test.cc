@@ -91,6 +91,7 @@ TEST(PeersTogether, WhoKnowsPrefixesFindsThemAgain) {
 TEST(PeersTogether, SmgTriesAgainWhereOthersDoNot) {
   Scenario s = shared_prefixes("round-robin");
   s.load.plain = 1;  // nothing was delivered, so everything can be tried again
+  s.load.sdk.retries_max = 0;
   s.faults.push_back({Fault::Kind::Die, Instant{} + std::chrono::seconds(10),
                       std::chrono::seconds(20), 0, 1});
   const Report smg = run(s);

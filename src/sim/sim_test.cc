@@ -51,6 +51,13 @@ TEST_P(RandomRuns, KeepEveryInvariant) {
   }
 }
 
+// More than one slice of a queue waited apart, and the rest starved beside idle engines.
+TEST(RunsThatFailedOnce, KeepEveryInvariant) {
+  for (const std::uint64_t seed : {21021u, 22347u, 22399u, 25694u}) {
+    expect_clean(run(random_scenario(seed, 1500)));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomRuns, testing::Range<std::uint64_t>(1, 11));
 
 TEST(Sim, TheSameSeedGivesTheSameActions) {
