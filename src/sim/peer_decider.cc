@@ -15,16 +15,9 @@ using model::AttemptResult;
 using model::Outcome;
 using Answer = model::Conclude::Answer;
 
-struct End {
-  Outcome outcome;
-  Answer answer;
-};
-
 // How a request ends whose attempt failed for good: as with us.
-End end_of(const model::AttemptEnded& e) {
-  const recovery::Ending ending{e.result, e.status, e.delivered, 1, 1, false, false};
-  const recovery::Decision decision = recovery::decide_retry({}, ending);
-  return {decision.outcome, decision.answer};
+recovery::Decision end_of(const model::AttemptEnded& e) {
+  return recovery::decide_retry({}, {e.result, e.status, e.delivered, 1, 1, false, false});
 }
 
 bool retries(const peers::Retry& retry, AttemptResult result) {
@@ -149,7 +142,7 @@ void PeerDecider::failed(model::RequestId id, Request& request, const model::Att
     if (placed == Placed::Sent) ++totals_.retries;
     if (placed != Placed::Nowhere) return settle(placed, id, out);
   }
-  const End end = end_of(event);
+  const recovery::Decision end = end_of(event);
   conclude(id, end.outcome, end.answer, event.retry_after, out);
 }
 
