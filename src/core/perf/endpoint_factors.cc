@@ -20,6 +20,13 @@ double median_of(std::vector<T>& values) {
   return (upper + static_cast<double>(*std::max_element(values.begin(), middle))) / 2;
 }
 
+// Of a normal sample: its median has π/2 times the variance of its mean, and its deviation is
+// 1.4826 times the median distance to the median (Rousseeuw and Croux 1993). Overwrites `values`.
+double error_of(std::vector<float>& values, double median) {
+  for (float& value : values) value = std::fabs(value - static_cast<float>(median));
+  return 1.2533 * 1.4826 * median_of(values) / std::sqrt(static_cast<double>(values.size()));
+}
+
 }  // namespace
 
 bool EndpointFactors::enough(const Member& m) const {
@@ -43,6 +50,7 @@ void EndpointFactors::observe(model::EndpointId endpoint, double ratio, Instant 
   m.last = std::max(m.last, now);
   std::vector<float> window = m.logs;
   m.median = median_of(window);
+  m.error = error_of(window, m.median);
   if (++since_recentred_ >= members_.size()) recentre();
 }
 
@@ -66,7 +74,13 @@ double EndpointFactors::factor(model::EndpointId endpoint, Instant now) const {
   const double idle = now > m.last ? to_seconds(now - m.last) : 0;
   const double fresh = std::exp2(-idle / to_seconds(config_.relax_half_life));
   const double bound = std::log(config_.factor_max);
-  return std::exp(std::clamp(trust * fresh * (m.median - pool_median_), -bound, bound));
+  const double difference = m.median - pool_median_;
+  const double noise = config_.noise_errors * m.error;
+  // The non-negative garrote (Breiman 1995): nothing of what is within the noise, and nearly all of
+  // what is far beyond it.
+  if (std::fabs(difference) <= noise) return 1;
+  const double real = difference - noise * noise / difference;
+  return std::exp(std::clamp(trust * fresh * real, -bound, bound));
 }
 
 void EndpointFactors::forget(model::EndpointId endpoint) {

@@ -21,6 +21,7 @@ class EndpointFactors {
     int window_observations = 31;
     int observations_min = 5;
     double shrink_observations = 4;
+    double noise_errors = 2;
     Duration relax_half_life = std::chrono::minutes(5);
     double factor_max = 20;
   };
@@ -30,9 +31,10 @@ class EndpointFactors {
   // `ratio` is actual over what the pool's coefficients predict, without this factor. O(window).
   void observe(model::EndpointId endpoint, double ratio, Instant now);
 
-  // Multiplies every time of the endpoint. 1 for unknown endpoints, too few observations, and the
-  // only endpoint of a pool. Without news it goes back to 1, so that an endpoint which nobody
-  // dares to use gets another chance.
+  // Multiplies every time of the endpoint. 1 for unknown endpoints, too few observations, the only
+  // endpoint of a pool, and a difference that chance explains: else the fleet's work would gather
+  // where the noise happened to be kind. Without news it goes back to 1, so that an endpoint which
+  // nobody dares to use gets another chance.
   double factor(model::EndpointId endpoint, Instant now) const;
 
   // Endpoints with enough observations.
@@ -46,6 +48,7 @@ class EndpointFactors {
     std::size_t next = 0;
     std::uint64_t seen = 0;
     double median = 0;
+    double error = 0;  // standard error of the median
     Instant last{};
   };
 
@@ -68,6 +71,10 @@ void describe(Visitor& v, EndpointFactors::Config& c) {
     "Observations of an endpoint before it gets a factor of its own.", Range{1, 255});
   v(c.shrink_observations, "shrink_observations",
     "Observations that the belief in an average endpoint is worth.", Range{0, 1000});
+  v(c.noise_errors, "noise_errors",
+    "Standard errors of its median that an endpoint must differ from its pool by before the "
+    "difference counts.",
+    Range{0, 10});
   v(c.relax_half_life, "relax_half_life",
     "Time in which the factor of an endpoint without traffic goes half the way back to 1.",
     Range{1, 86'400});
