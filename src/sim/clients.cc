@@ -113,6 +113,8 @@ void World::hang_up(model::RequestId request) {
   Client& client = clients_.at(request);
   if (client.gone) return;
   client.gone = true;
+  // The core hears of it when the engine is done.
+  if (drains_on_abort(client.flight)) return;
   send(model::ClientGone{request}, Duration::zero());
 }
 
