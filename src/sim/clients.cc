@@ -146,6 +146,10 @@ void World::succeeded(Task& task, const Client& client) {
   if (task.counted) {
     report_.e2e.record(to_seconds(now_ - client.arrived));
     report_.ttft.record(to_seconds(first - client.arrived));
+    if (client.has_first && task.ask.answer_tokens > 1) {
+      report_.tpot.record(to_seconds(now_ - first) /
+                          static_cast<double>(task.ask.answer_tokens - 1));
+    }
     if (good(client.arrived)) ++report_.good;
   }
   if (task.done) return;
@@ -155,6 +159,7 @@ void World::succeeded(Task& task, const Client& client) {
     ++report_.tasks_done;
     if (good(task.began)) ++report_.tasks_good;
     report_.task_e2e.record(to_seconds(now_ - task.began));
+    report_.task_ttft.record(to_seconds(first - task.began));
   }
   load_->ended(task.ask, Ending::Answered, now_);
   await_arrival();
