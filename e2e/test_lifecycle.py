@@ -12,7 +12,8 @@ import unittest
 from client import Connection, call, request_bytes
 from fake_engine import FakeEngine, http
 from processes import BINARY, ROOT, Process, folder, free_port, wait_for
-from world import CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, resource
+from world import (CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, documents,
+                   resource)
 
 
 def post(gateway, body):
@@ -162,6 +163,45 @@ class Reload(unittest.TestCase):
             answer = c.read_answer()
             self.assertEqual(answer.deltas(), self.fleet.expect(body)["text"])
             self.assertEqual(answer.events()[-1], "[DONE]")
+
+    def leaves_and_comes_back(self, without, back):
+        """A stream on the fleet's engine outlives two configurations."""
+        body = chat("Survive.", stream=True, max_tokens=60, ignore_eos=True)
+        with self.gateway.connect() as c:
+            c.send(post(self.gateway, body))
+            wait_for("tokens flow", lambda: self.fleet.stats()["tokens"] > 2)
+            for text, engines in ((without, self.other.engines), back):
+                self.rewrite(text)
+                self.gateway.process.send_signal(signal.SIGHUP)
+                wait_for("it is in use", lambda: self.engines() == set(engines))
+            answer = c.read_answer()
+            self.assertEqual(answer.deltas(), self.fleet.expect(body)["text"])
+        for i in range(4):
+            self.assertEqual(self.gateway.chat(chat(f"after {i}", max_tokens=2)).status, 200)
+
+    def test_an_engine_comes_back_while_a_request_of_its_earlier_life_runs(self):
+        self.fleet.stop()
+        self.fleet = Fleet(1, speed=1, fixed_itl_ms=20)
+        both = configuration([*self.fleet.urls, *self.other.urls])
+        # The other engine would take the stream: it joins when the stream runs.
+        self.gateway = Gateway(config=configuration(self.fleet.urls))
+        self.leaves_and_comes_back(configuration(self.other.urls),
+                                   (both, [*self.fleet.engines, *self.other.engines]))
+
+    def test_a_pool_comes_back_with_another_engine_while_a_request_of_its_earlier_life_runs(self):
+        self.fleet.stop()
+        self.fleet = Fleet(1, speed=1, fixed_itl_ms=20)
+        third = Fleet(1)
+        self.addCleanup(third.stop)
+
+        def pools(**urls):
+            return documents(resource("Gateway", "main"), resource("Model", "m"),
+                             *[resource("Pool", n, model="m", endpoints=u)
+                               for n, u in urls.items()])
+        self.gateway = Gateway(config=pools(p=self.fleet.urls))
+        self.leaves_and_comes_back(pools(q=self.other.urls),
+                                   (pools(p=third.urls, q=self.other.urls),
+                                    [*third.engines, *self.other.engines]))
 
 
 class Drain(unittest.TestCase):

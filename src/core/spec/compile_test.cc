@@ -89,21 +89,47 @@ TEST(Compile, SaysWhichNamesHaveNoAddress) {
             std::vector<std::string>{"Pool/q: engines.example:443 has no address at present."});
 }
 
-TEST(Directory, KeepsIdsAcrossReloadsAndNeverReusesThem) {
+TEST(Directory, KeepsIdsAcrossReloads) {
   Directory directory;
   Config config = two_pools();
   const auto before = compile(config, directory, {}).fleet;
-  config.pools.erase(config.pools.begin());
   config.pools.push_back(pool("z", "a", {"http://10.0.0.9:8000"}));
-  compile(config, directory, {});
+  const auto more = compile(config, directory, {}).fleet;
   const auto after = compile(two_pools(), directory, {}).fleet;
   ASSERT_EQ(after.pools.size(), before.pools.size());
   for (std::size_t i = 0; i < after.pools.size(); ++i) {
     EXPECT_EQ(after.pools[i].id, before.pools[i].id);
     EXPECT_EQ(after.pools[i].name, before.pools[i].name);
   }
-  EXPECT_EQ(after.endpoints[0].id, before.endpoints[0].id);
-  EXPECT_EQ(directory.pool("z").value(), 3u);
+  ASSERT_EQ(after.endpoints.size(), before.endpoints.size());
+  for (std::size_t i = 0; i < after.endpoints.size(); ++i) {
+    EXPECT_EQ(after.endpoints[i].id, before.endpoints[i].id);
+  }
+  EXPECT_EQ(more.pools.size(), before.pools.size() + 1);
+}
+
+// Requests of the earlier life may still run: their books are closed, and stay apart.
+TEST(Directory, WhatLeftAndComesBackIsAnother) {
+  Directory directory;
+  const auto before = compile(two_pools(), directory, {}).fleet;
+  Config config = two_pools();
+  config.pools.erase(config.pools.begin());
+  compile(config, directory, {});
+  const auto after = compile(two_pools(), directory, {}).fleet;
+  const auto ids = [](const model::Fleet& fleet) {
+    std::map<std::string, model::PoolId> found;
+    for (const auto& p : fleet.pools) found[p.name] = p.id;
+    return found;
+  };
+  const std::string back = two_pools().pools[0].name;
+  for (const auto& [name, id] : ids(after)) {
+    EXPECT_EQ(id == ids(before).at(name), name != back) << name;
+  }
+  for (const auto& e : after.endpoints) {
+    const bool known = std::ranges::any_of(
+        before.endpoints, [&](const model::Endpoint& b) { return b.id == e.id; });
+    EXPECT_EQ(known, e.pool != ids(after).at(back)) << e.address;
+  }
 }
 
 TEST(Directory, ForgetsOldNamesButNotTheirIds) {
@@ -118,7 +144,7 @@ TEST(Directory, ForgetsOldNamesButNotTheirIds) {
 RC_GTEST_PROP(Compile, OrdersEverythingByIdAndRefersToWhatExists, (std::uint64_t seed)) {
   Rng rng(seed, "config");
   Directory directory;
-  std::map<std::string, model::PoolId> ids;
+  std::map<std::string, model::PoolId> ids;  // as of the last round
   for (int round = 0; round < 3; ++round) {
     const Config config = random(rng);
     Resolved resolved;
@@ -135,10 +161,13 @@ RC_GTEST_PROP(Compile, OrdersEverythingByIdAndRefersToWhatExists, (std::uint64_t
       return std::any_of(fleet.models.begin(), fleet.models.end(),
                          [&](const auto& m) { return m.id == id; });
     };
+    std::map<std::string, model::PoolId> now;
     for (const auto& p : fleet.pools) {
       RC_ASSERT(has_model(p.model));
-      RC_ASSERT(ids.try_emplace(p.name, p.id).first->second == p.id);
+      RC_ASSERT(!ids.contains(p.name) || ids[p.name] == p.id);
+      now[p.name] = p.id;
     }
+    ids = std::move(now);
     for (const auto& r : fleet.routes) {
       RC_ASSERT(!r.targets.empty());
       for (const auto& t : r.targets) RC_ASSERT(has_model(t.model));

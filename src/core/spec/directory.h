@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives names their ids. An id stays with its name across reloads and is never given again; a name
-// that left long ago is forgotten, and would come back with a new id. One thread.
+// Gives names their ids. An id stays with its name across reloads and is never given to another; a
+// name that left long ago is forgotten, and would come back with a new id. Pools and endpoints come
+// back with a new one at once: requests of their earlier life may still be running. One thread.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,13 @@ class IdTable {
     if (!entry.id) entry.id = IdType(++last_);
     entry.used = now;
     return entry.id;
+  }
+  // The same, but a name that the last compilation did not ask for gets a new id.
+  IdType get_of_this_life(const Key& key, std::uint64_t now) {
+    if (const auto at = entries_.find(key); at != entries_.end() && at->second.used + 1 < now) {
+      entries_.erase(at);
+    }
+    return get(key, now);
   }
   // Forgets names not used at `now`, oldest first, until at most `most` names of the past remain.
   void prune(std::uint64_t now, std::size_t most) {
@@ -59,13 +67,13 @@ class Directory {
   void end();
 
   model::ModelId model(const std::string& name) { return models_.get(name, now_); }
-  model::PoolId pool(const std::string& name) { return pools_.get(name, now_); }
+  model::PoolId pool(const std::string& name) { return pools_.get_of_this_life(name, now_); }
   model::TenantId tenant(const std::string& name) { return tenants_.get(name, now_); }
   model::ObjectiveId objective(const std::string& name) { return objectives_.get(name, now_); }
   // By public name, so that a Route that replaces a Model's own keeps the id.
   model::RouteId route(const std::string& name) { return routes_.get(name, now_); }
   model::EndpointId endpoint(model::PoolId pool, const std::string& address, int rank) {
-    return endpoints_.get({pool, address, rank}, now_);
+    return endpoints_.get_of_this_life({pool, address, rank}, now_);
   }
 
  private:
