@@ -89,6 +89,7 @@ struct Seat {
   // Others', as of the last look.
   bool seen = false;
   Instant seen_at{};
+  bool tells = false;               // its load, at the last look that told anything of it
   int others = 0;
   int others_waiting = 0;
   std::int64_t others_kv = 0;

@@ -2,6 +2,7 @@
 // The load of endpoints: attempts on their way, and what others have in flight.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "core/routing/state.h"
@@ -195,13 +196,22 @@ void State::observed(model::EndpointId id, const model::EngineState& engine, Ins
   if (seat == nullptr) return;
   ModelLoad& load = model_load(seat->facts.model);
   const perf::Coefficients& c = seat->facts.coefficients;
+  const bool told = engine.running >= 0 || engine.waiting >= 0;
+  // Who has told its load and does not now: what it told holds for a while, and is then nothing.
+  if (!told && seat->tells && now - seat->seen_at > config_.stale_after) {
+    seat->tells = false;
+    load.others -= std::exchange(seat->others, 0);
+    seat->others_waiting = 0;
+    seat->gauge_kv = -1;
+  }
   seat->seen = true;
-  seat->seen_at = now;
+  if (told || !seat->tells) seat->seen_at = now;
+  seat->tells = seat->tells || told;
   seat->engine_asleep = engine.asleep;
   if (engine.kv_capacity_tokens > 0) seat->capacity_told = engine.kv_capacity_tokens;
   if (engine.context_tokens > 0) seat->context_told = engine.context_tokens;
 
-  if (engine.running >= 0 || engine.waiting >= 0) {
+  if (told) {
     const int there = std::max(0, engine.running) + std::max(0, engine.waiting);
     load.others -= seat->others;
     seat->others = std::max(0, there - seat->ours);

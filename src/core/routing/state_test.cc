@@ -165,6 +165,23 @@ TEST_F(StateTest, metrics_that_say_nothing_change_nothing_of_others) {
   EXPECT_EQ(state_.load(kOne, at(12)).others, 3);
 }
 
+TEST_F(StateTest, others_of_whom_nothing_is_told_any_more_are_forgotten) {
+  model::EngineState engine;
+  engine.running = 50;
+  engine.kv_usage = 0.5;
+  state_.observed(kOne, engine, at(11));
+  for (int second = 12; second <= 16; ++second) {
+    state_.observed(kOne, model::EngineState{}, at(second));
+    EXPECT_EQ(state_.load(kOne, at(second)).others, 50) << second;
+  }
+  EXPECT_GT(inputs(16.4).uncertainty, inputs(11).uncertainty);
+  state_.observed(kOne, model::EngineState{}, at(16.5));
+  EXPECT_EQ(state_.load(kOne, at(17)).others, 0);
+  EXPECT_EQ(state_.load(kOne, at(17)).kv_used, 0);
+  state_.observed(kOne, engine, at(18));
+  EXPECT_EQ(state_.load(kOne, at(18)).others, 50);
+}
+
 TEST_F(StateTest, missing_and_stale_metrics_widen_uncertainty_up_to_a_limit) {
   EXPECT_NEAR(inputs(10).uncertainty, 0.3, 1e-6) << "never seen";
   state_.observed(kOne, model::EngineState{}, at(10));

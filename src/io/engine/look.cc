@@ -61,16 +61,20 @@ const Manners& manners(EngineKind kind) {
 
 Looker::Looker(EngineKind kind) : kind_(kind) {}
 
+bool Looker::asks_load() const { return !instead_ && source_ < manners(kind_).load.size(); }
+
 std::string_view Looker::path() const {
   const Manners& how = manners(kind_);
-  return source_ < how.load.size() ? how.load[source_] : how.liveness;
+  return asks_load() ? how.load[source_] : how.liveness;
 }
+
+bool Looker::unanswered() { return instead_ = asks_load(); }
 
 Look Looker::feed(int status, std::string_view body, std::span<const int> ranks,
                   std::vector<model::EngineState>& states) {
   states.clear();
-  bool load = source_ < manners(kind_).load.size();
-  if (!load) {
+  if (!asks_load()) {
+    instead_ = false;
     // Any answer but a 5xx comes from a server that is up, even 401 or 404.
     return status >= 200 && status < 500 ? Look::Alive : Look::Down;
   }
@@ -79,8 +83,12 @@ Look Looker::feed(int status, std::string_view body, std::span<const int> ranks,
     return Look::Elsewhere;
   }
   if (status == 401 || status == 403) return Look::Alive;
-  if (status < 200 || status >= 300) return Look::Down;
-  return read(body, ranks, states);
+  const bool good = status >= 200 && status < 300;
+  const Look got = good ? read(body, ranks, states) : Look::Down;
+  if (got != Look::Down) return got;
+  // Who does not tell its load may well serve.
+  instead_ = true;
+  return Look::Elsewhere;
 }
 
 Look Looker::read(std::string_view body, std::span<const int> ranks,

@@ -27,8 +27,8 @@ const Manners& manners(model::EngineKind kind);
 enum class Look : std::uint8_t {
   Told,       // the states say what the engine told
   Alive,      // it serves, and tells nothing
-  Elsewhere,  // this path is not there; ask path() at once
-  Down,       // it answers, and does not serve (5xx, loading, garbage)
+  Elsewhere,  // this path is not there, or tells nothing now; ask path() at once
+  Down,       // it answers, and does not serve (5xx, loading)
 };
 
 class Looker {
@@ -42,6 +42,12 @@ class Looker {
   // receives one state for each when Told, with incarnation 0.
   Look feed(int status, std::string_view body, std::span<const int> ranks,
             std::vector<model::EngineState>& states);
+  // No answer came. True: it may serve for all that; ask path() at once.
+  bool unanswered();
+  // Whether path() asks for liveness because load, which is told elsewhere, just was not.
+  bool instead() const { return instead_; }
+  // Paths that were not there may be by now.
+  void begin_again() { source_ = 0; }
 
   // Of the last page that told: when the process began (unix seconds; negative: not told), and the
   // state of the whole server, whose counters betray a restart.
@@ -51,11 +57,13 @@ class Looker {
   model::EngineKind kind() const { return kind_; }
 
  private:
+  bool asks_load() const;
   Look read(std::string_view body, std::span<const int> ranks,
             std::vector<model::EngineState>& states);
 
   model::EngineKind kind_;
   std::size_t source_ = 0;     // position in manners().load; its size: only liveness is left
+  bool instead_ = false;
   bool records_seen_ = false;  // TensorRT-LLM: an empty list means idle only after records
   double start_time_ = -1;
   model::EngineState whole_;

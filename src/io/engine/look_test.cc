@@ -143,13 +143,31 @@ TEST(Look, AnUnknownServerIsAliveWhileItAnswers) {
   EXPECT_EQ(looker.feed(503, "", kWhole, states), Look::Down);
 }
 
+// Whether it serves, its health tells; then load is asked for again.
 TEST(Look, GarbageAndErrorsAreNotALoad) {
   Looker looker(EngineKind::Sglang);
   States states;
-  EXPECT_EQ(looker.feed(500, "", kWhole, states), Look::Down);
-  EXPECT_EQ(looker.feed(200, "{]", kWhole, states), Look::Down);
+  for (const auto& [status, body] : {std::pair(500, ""), std::pair(200, "{]")}) {
+    EXPECT_EQ(looker.feed(status, body, kWhole, states), Look::Elsewhere);
+    EXPECT_TRUE(looker.instead());
+    EXPECT_EQ(looker.path(), "/health");
+    EXPECT_EQ(looker.feed(200, "", kWhole, states), Look::Alive);
+    EXPECT_EQ(looker.path(), "/metrics");
+  }
+  EXPECT_EQ(looker.feed(500, "", kWhole, states), Look::Elsewhere);
+  EXPECT_EQ(looker.feed(503, "", kWhole, states), Look::Down);
+  EXPECT_EQ(looker.path(), "/metrics");
   EXPECT_EQ(looker.feed(200, "process_open_fds 3\n", kWhole, states), Look::Elsewhere);
+  EXPECT_FALSE(looker.instead());
   EXPECT_TRUE(states.empty());
+}
+
+TEST(Look, SilenceAboutLoadIsNoSilence) {
+  Looker looker(EngineKind::Vllm);
+  EXPECT_TRUE(looker.unanswered());
+  EXPECT_EQ(looker.path(), "/health");
+  EXPECT_FALSE(looker.unanswered());
+  EXPECT_EQ(looker.path(), "/metrics");
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ Conversation::Step Conversation::discover(const engine::Answer& answer) {
   }
   detector_.reset();
   if (!looker_ || looker_->kind() != found.kind) looker_.emplace(found.kind);
+  looker_->begin_again();
   discovery_ = std::move(found);
   fresh_ = true;
   step.discovered = step.ask_again = true;
@@ -78,12 +79,16 @@ Conversation::Step Conversation::look(const engine::Answer& answer) {
   return step;
 }
 
-void Conversation::failed(bool refused) {
-  if (detector_) detector_.emplace(declared_);
-  if (!refused) return;
-  incarnation_.refused();
-  looker_.reset();
+bool Conversation::failed(bool refused) {
+  if (refused) {
+    incarnation_.refused();
+    looker_.reset();
+    detector_.emplace(declared_);
+    return false;
+  }
+  if (!detector_) return looker_->unanswered();
   detector_.emplace(declared_);
+  return false;
 }
 
 void Conversation::refresh() { detector_.emplace(declared_); }

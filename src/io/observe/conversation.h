@@ -36,9 +36,11 @@ class Conversation {
   Step answer(const engine::Answer& answer);
 
   // No answer came. A refused connection means that the process may have been replaced: the next
-  // question is what it is.
-  void failed(bool refused);
-  // The next question is what it is; its load path is kept when it is still of the same kind.
+  // question is what it is. True: it may serve for all that; path() is to be asked at once.
+  bool failed(bool refused);
+  // Whether path() is asked because the path that tells load was not answered.
+  bool asks_instead() const { return !detector_ && looker_ && looker_->instead(); }
+  // The next question is what it is, and then where it tells its load.
   void refresh();
 
   const engine::Discovery& discovery() const { return discovery_; }

@@ -65,9 +65,9 @@ TEST(Conversation, AsksAnewWhenAConnectionWasRefused) {
   Conversation talk(EngineKind::Auto);
   (void)talk.answer(ok(kVllm));
   (void)talk.answer(ok(kPage));
-  talk.failed(false);
-  EXPECT_EQ(talk.path(), "/metrics");
-  talk.failed(true);
+  EXPECT_TRUE(talk.failed(false));
+  EXPECT_EQ(talk.path(), "/health");
+  EXPECT_FALSE(talk.failed(true));
   EXPECT_EQ(talk.path(), "/v1/models");
   (void)talk.answer(ok(R"({"data":[{"id":"other"}]})"));
   (void)talk.answer({404, "", ""});
@@ -76,7 +76,8 @@ TEST(Conversation, AsksAnewWhenAConnectionWasRefused) {
   EXPECT_EQ(talk.states()[0].incarnation, 2u);
 }
 
-TEST(Conversation, KeepsItsLoadPathWhenOnlyModelsAreRefreshed) {
+// One answer that says otherwise is not for ever.
+TEST(Conversation, LooksForLoadAnewWhenModelsAreRefreshed) {
   Conversation talk(EngineKind::LlamaCpp);
   (void)talk.answer({200, "llama.cpp", R"({"data":[{"id":"m"}]})"});
   (void)talk.answer(ok(R"({"total_slots":4})"));
@@ -86,7 +87,7 @@ TEST(Conversation, KeepsItsLoadPathWhenOnlyModelsAreRefreshed) {
   EXPECT_EQ(talk.path(), "/v1/models");
   (void)talk.answer({200, "llama.cpp", R"({"data":[{"id":"m"}]})"});
   (void)talk.answer(ok(R"({"total_slots":4})"));
-  EXPECT_EQ(talk.path(), "/slots");
+  EXPECT_EQ(talk.path(), "/metrics");
 }
 
 TEST(Conversation, WaitsForAnEngineThatIsLoading) {
@@ -100,7 +101,7 @@ TEST(Conversation, StartsOverWhenItIsCutShort) {
   Conversation talk(EngineKind::Auto);
   (void)talk.answer(ok(R"({"data":[{"id":"m"}]})"));
   EXPECT_EQ(talk.path(), "/metrics");
-  talk.failed(false);
+  EXPECT_FALSE(talk.failed(false));
   EXPECT_EQ(talk.path(), "/v1/models");
 }
 

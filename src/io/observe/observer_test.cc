@@ -178,7 +178,7 @@ TEST_F(ObserverTest, SurvivesAConnectionThatIsClosedBetweenTwoLooks) {
 TEST_F(ObserverTest, GivesUpOnSilenceAndGoesOnWhenItEnds) {
   FakeEngine engine(*loop_);
   make_vllm(engine);
-  engine.replies["/metrics"].silent = true;
+  engine.replies["/metrics"].silent = engine.replies["/health"].silent = true;
   Config config = quick();
   config.answer_within = 20ms;
   observe(config);
@@ -186,8 +186,32 @@ TEST_F(ObserverTest, GivesUpOnSilenceAndGoesOnWhenItEnds) {
   ASSERT_TRUE(run_until([&] { return unreachable.size() >= 2; }));
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_NE(lost[0].find("GET /metrics: no whole answer in time"), std::string::npos) << lost[0];
-  engine.replies["/metrics"].silent = false;
+  engine.replies["/metrics"].silent = engine.replies["/health"].silent = false;
   ASSERT_TRUE(run_until([&] { return !states.empty(); }));
+}
+
+TEST_F(ObserverTest, WhoServesAndTellsNoLoadIsNotUnreachable) {
+  for (const bool silent : {true, false}) {
+    FakeEngine engine(*loop_);
+    make_vllm(engine);
+    engine.replies["/health"] = {200, ""};
+    const auto well = engine.replies["/metrics"];
+    engine.replies["/metrics"] = {500, "oh"};
+    engine.replies["/metrics"].silent = silent;
+    Config config = quick();
+    config.answer_within = 20ms;
+    observe(config);
+    states.clear();
+    lost.clear();
+    observer->set_targets({target(engine)});
+    ASSERT_TRUE(run_until([&] { return states.size() >= 3; }));
+    EXPECT_EQ(states[2].state.running, -1);
+    EXPECT_TRUE(unreachable.empty());
+    EXPECT_EQ(lost.size(), 1u) << "it is told once";
+    engine.replies["/metrics"] = well;
+    ASSERT_TRUE(run_until([&] { return states.back().state.running >= 0; }));
+    observer.reset();
+  }
 }
 
 TEST_F(ObserverTest, KeepsThePaceThatATargetAsksFor) {
@@ -202,9 +226,9 @@ TEST_F(ObserverTest, KeepsThePaceThatATargetAsksFor) {
   often.answer_within = 20ms;
   observer->set_targets({often});
   ASSERT_TRUE(run_until([&] { return states.size() >= 3; }));
-  engine.replies["/metrics"].silent = true;
+  engine.replies["/metrics"].silent = engine.replies["/health"].silent = true;
   ASSERT_TRUE(run_until([&] { return !unreachable.empty(); }));
-  engine.replies["/metrics"].silent = false;
+  engine.replies["/metrics"].silent = engine.replies["/health"].silent = false;
   // The same target at another pace is watched on, not found out anew.
   often.interval = 6ms;
   observer->set_targets({often});

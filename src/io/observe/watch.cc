@@ -61,7 +61,7 @@ void Observer::Watch::start() {
 
 void Observer::Watch::granted() {
   holds_turn_ = true;
-  checked_ = false;
+  checked_ = untold_ = false;
   began_ = observer_.loop_.now();
   if (conversation_.known() && began_ >= refresh_at_) conversation_.refresh();
   stream_ ? ask() : connect(Phase::Connecting);
@@ -175,12 +175,16 @@ void Observer::Watch::answered() {
   ++observer_.stats_.looks;
   reused_ = true;
   if (!exchange_.keep_alive()) disconnect();
+  const std::string asked(conversation_.path());
   Conversation::Step step =
       conversation_.answer({exchange_.status(), exchange_.server(), exchange_.body()});
-  int status = exchange_.status();
+  const std::string answer = "it answers " + std::to_string(exchange_.status());
   observer_.give_storage(exchange_.release());
-  if (step.down) {
-    return fail("it answers " + std::to_string(status) + " and does not serve", false);
+  if (step.down) return fail(answer + " and does not serve", false);
+  if (conversation_.asks_instead()) {
+    untold_ = true;
+    tell_lost("GET " + asked + ": " + answer + " and tells no load");
+    if (closed_) return;
   }
   conclude(step);
 }
@@ -201,7 +205,7 @@ void Observer::Watch::conclude(const Conversation::Step& step) {
   if (step.told) tell_states();
   if (closed_) return;
   if (step.ask_again) return stream_ ? ask() : connect(Phase::Connecting);
-  failing_ = false;
+  if (!untold_) failing_ = false;
   due_ = schedule_.after_success(began_, observer_.rng_);
   wait_until(due_);
   release_turn();
@@ -232,16 +236,18 @@ void Observer::Watch::fail(std::string reason, bool refused) {
   ++observer_.stats_.failures;
   observer_.give_storage(exchange_.release());
   disconnect();
-  conversation_.failed(refused);
+  if (conversation_.failed(refused)) {
+    untold_ = true;
+    tell_lost(what + std::move(reason));
+    if (!closed_) connect(Phase::Connecting);
+    return;
+  }
   due_ = schedule_.after_failure(observer_.loop_.now(), observer_.rng_);
   if (reached) due_ = schedule_.not_before(due_, began_);
   wait_until(due_);
   release_turn();
   if (closed_) return;
-  if (!std::exchange(failing_, true) && observer_.sink_.lost) {
-    observer_.sink_.lost(target_.name,
-                         Error{Code::BadUpstream, Source::Engine, true, what + std::move(reason)});
-  }
+  tell_lost(what + std::move(reason));
   if (observer_.sink_.event) {
     const std::vector<Member> members = target_.members;
     for (std::size_t i = 0; i < members.size() && !closed_; ++i) {
@@ -249,6 +255,13 @@ void Observer::Watch::fail(std::string reason, bool refused) {
     }
   }
   if (!closed_) first_outcome();
+}
+
+// Once, until a look has told all that was asked.
+void Observer::Watch::tell_lost(std::string reason) {
+  if (std::exchange(failing_, true) || !observer_.sink_.lost) return;
+  observer_.sink_.lost(target_.name,
+                       Error{Code::BadUpstream, Source::Engine, true, std::move(reason)});
 }
 
 void Observer::Watch::first_outcome() {

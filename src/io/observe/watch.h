@@ -53,6 +53,7 @@ class Observer::Watch final : public net::Watcher {
   void broken(std::string_view reason);
   void postpone();
   void fail(std::string reason, bool refused);
+  void tell_lost(std::string reason);
   void wait_until(Instant due);
   void release_turn();
   void disconnect();
@@ -76,6 +77,7 @@ class Observer::Watch final : public net::Watcher {
   bool reused_ = false;       // the connection carried an answer before
   bool found_ = false;        // Sink::found was told
   bool failing_ = false;      // Sink::lost was told
+  bool untold_ = false;       // in this look, load was asked for and not told
   bool settled_ = false;
   bool holds_turn_ = false;   // counts into Observer::active()
   bool checked_ = false;      // an idle connection was replaced since the last look
