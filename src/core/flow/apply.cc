@@ -62,6 +62,14 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
     pools_of_model_[pool.declared.model].push_back(id);
     std::sort(pool.endpoints.begin(), pool.endpoints.end());
   }
+  loras_of_model_.clear();
+  for (const auto& [id, endpoint] : endpoints_) {
+    const model::Endpoint& e = endpoint.declared;
+    const model::Model& m = model_of(fleet, pools_.at(e.pool).declared.model);
+    for (const std::string& lora : e.lists_loras ? e.loras : m.loras) {
+      loras_of_model_[m.id].insert(lora_hash(lora));
+    }
+  }
   std::erase_if(service_seconds_,
                 [&](const auto& entry) { return !pools_of_model_.contains(entry.first); });
   caps_.clear_limits();

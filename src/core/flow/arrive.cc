@@ -73,11 +73,18 @@ bool Core::servable(model::ModelId model) const {
   return false;
 }
 
-// Whether the model has an endpoint that the tenant may use; `healthy`: one that nothing speaks
-// against at present.
-bool Core::servable(model::ModelId model, model::TenantId tenant, bool healthy) const {
+// Whether the model has the adapter that is asked for, if one is, and an endpoint that the tenant
+// may use; `healthy`: one that nothing speaks against at present.
+bool Core::servable(model::ModelId model, const Request& request, bool healthy) const {
   const auto found = pools_of_model_.find(model);
   if (found == pools_of_model_.end()) return false;
+  if (request.arrived.lora != 0) {
+    const auto loras = loras_of_model_.find(model);
+    if (loras == loras_of_model_.end() || !loras->second.contains(request.arrived.lora)) {
+      return false;
+    }
+  }
+  const model::TenantId tenant = request.arrived.tenant;
   for (const model::PoolId id : found->second) {
     const PoolState& pool = pools_.at(id);
     if (pool.declared.role != model::Role::Both) continue;  // does half of the work
@@ -102,7 +109,7 @@ model::ModelId Core::choose_model(const Request& request) {
   for (const bool healthy : {true, false}) {
     if (const model::ModelId target = draw_target(request, *route, draw, healthy)) return target;
     for (const model::ModelId fallback : route->fallback) {
-      if (servable(fallback, request.arrived.tenant, healthy)) return fallback;
+      if (servable(fallback, request, healthy)) return fallback;
     }
   }
   return {};
@@ -110,15 +117,14 @@ model::ModelId Core::choose_model(const Request& request) {
 
 model::ModelId Core::draw_target(const Request& request, const model::Route& route, double draw,
                                  bool healthy) const {
-  const model::TenantId tenant = request.arrived.tenant;
   double total = 0;
   for (const model::Target& target : route.targets) {
-    if (servable(target.model, tenant, healthy)) total += target.weight;
+    if (servable(target.model, request, healthy)) total += target.weight;
   }
   double left = draw * total;
   model::ModelId last;
   for (const model::Target& target : route.targets) {
-    if (target.weight <= 0 || !servable(target.model, tenant, healthy)) continue;
+    if (target.weight <= 0 || !servable(target.model, request, healthy)) continue;
     last = target.model;
     if (left < target.weight) break;
     left -= target.weight;
@@ -130,9 +136,9 @@ model::ModelId Core::draw_target(const Request& request, const model::Route& rou
 // fallbacks; those that nothing speaks against first. 0: none is left.
 model::ModelId Core::next_model(const Request& request) const {
   const model::Route* route = find_route(*fleet_, request.arrived.route);
-  if (route == nullptr || request.arrived.lora != 0) return {};  // an adapter has one model
+  if (route == nullptr) return {};
   const auto usable = [&](model::ModelId model, bool healthy) {
-    return model != request.model && servable(model, request.arrived.tenant, healthy) &&
+    return model != request.model && servable(model, request, healthy) &&
            std::ranges::find(request.models_tried, model) == request.models_tried.end();
   };
   for (const bool healthy : {true, false}) {

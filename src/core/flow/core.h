@@ -165,7 +165,7 @@ class Core {
   model::ModelId next_model(const Request& request) const;
   void bind(Request& request, model::ModelId model) const;
   bool servable(model::ModelId model) const;
-  bool servable(model::ModelId model, model::TenantId tenant, bool healthy) const;
+  bool servable(model::ModelId model, const Request& request, bool healthy) const;
 
   // place.cc
   Placed find_place(Request& request, Instant now, Actions& out);
@@ -228,6 +228,7 @@ class Core {
   std::map<model::PoolId, PoolState> pools_;
   std::map<model::EndpointId, EndpointState> endpoints_;
   std::map<model::ModelId, std::vector<model::PoolId>> pools_of_model_;
+  std::map<model::ModelId, std::set<std::uint64_t>> loras_of_model_;  // hashes of their names
   std::unordered_map<model::RequestId, std::unique_ptr<Request>> requests_;  // walked but once
 
   admission::TenantCaps caps_;

@@ -25,6 +25,7 @@ struct DecisionRecord {
   model::TenantId tenant;
   Instant at{};
   Duration queued{};
+  bool queue_full = false;         // it could not wait here for what was full
   routing::Decision decision;
   double ttft_predicted = 0;       // s
   double e2e_predicted = 0;        // s

@@ -399,6 +399,66 @@ TEST(Routes, AnAdapterThatNobodyHasHasNoEndpoint) {
   EXPECT_EQ(desk.outcome(desk.arrive(r)), Outcome::NoEndpoint);
 }
 
+TEST(Routes, AnAdapterGoesToTheTargetThatHasIt) {
+  Desk desk(1, 1000);
+  add_model(desk);
+  desk.fleet.models[1].loras = {"code"};
+  desk.fleet.routes[0].targets = {{model::ModelId(1), 1}, {model::ModelId(2), 9}};
+  model::RequestArrived law = desk.request(), code = desk.request();
+  for (int i = 0; i < 40; ++i) {
+    law = desk.request();
+    law.lora = lora_hash("law");
+    EXPECT_EQ(desk.place(desk.arrive(law)), model::EndpointId(1));
+  }
+  int second = 0;
+  for (int i = 0; i < 100; ++i) {
+    code = desk.request();
+    code.lora = lora_hash("code");
+    second += desk.place(desk.arrive(code)) == model::EndpointId(2) ? 1 : 0;
+  }
+  EXPECT_NEAR(second, 90, 9) << "who has it as well gets its share";
+}
+
+TEST(Routes, AnAdapterNeverGoesToAFallbackWithoutIt) {
+  Desk desk(1, 1000);
+  add_model(desk);
+  desk.fleet.models[1].loras = {};
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  desk.apply();
+  desk.tell(model::EndpointUnreachable{model::EndpointId(1)});
+  model::RequestArrived r = desk.request();
+  r.lora = lora_hash("law");
+  EXPECT_EQ(desk.place(desk.arrive(r)), model::EndpointId(1));
+}
+
+// The first who waits for an adapter holds up nobody, not even until the next event.
+TEST(Waiting, WhoWaitsForAnAdapterHoldsUpNobodyElse) {
+  Desk desk(2, 1);
+  desk.fleet.endpoints[0].lists_loras = desk.fleet.endpoints[1].lists_loras = true;
+  desk.fleet.endpoints[0].loras = {"law"};
+  model::RequestArrived first = desk.request();
+  first.lora = lora_hash("law");
+  ASSERT_EQ(desk.place(desk.arrive(first)), model::EndpointId(1));
+  model::RequestArrived second = desk.request();
+  second.lora = lora_hash("law");
+  const auto waits = desk.arrive(second);
+  ASSERT_TRUE(desk.waits(waits));
+  EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(2));
+  const auto behind = desk.arrive();
+  EXPECT_TRUE(desk.waits(behind)) << "everything is full";
+}
+
+TEST(Waiting, WhoMayNotWaitIsExplained) {
+  Desk desk(1, 1);
+  desk.config.admission.queue_requests_max = 0;
+  EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
+  const auto refused = desk.arrive();
+  EXPECT_EQ(desk.outcome(refused), Outcome::QueueFull);
+  const auto decisions = desk.core().decisions().of(refused);
+  ASSERT_EQ(decisions.size(), 1u);
+  EXPECT_TRUE(decisions[0]->queue_full);
+}
+
 TEST(Routes, AnAdapterIsSoughtWhereAnEngineToldThatItHasIt) {
   Desk desk(3, 1000);
   desk.fleet.endpoints[0].lists_loras = true;

@@ -74,8 +74,17 @@ Core::Placed Core::find_place(Request& request, Instant now, Actions& out) {
     Placed placed = behind ? Placed::Waits : place(request, now, out);
     if (placed == Placed::Sent) return placed;
     if (placed != Placed::Nowhere) {
-      if (enqueue(request, now)) return placed;
+      const bool apart = placed == Placed::WaitsApart &&
+                         (queue_.empty(request.model) || apart_.contains(request.model));
+      if (enqueue(request, now)) {
+        if (apart) apart_.insert(request.model);
+        else apart_.erase(request.model);
+        return placed;
+      }
       placed = Placed::QueueFull;
+      if (DecisionRecord* record = behind ? nullptr : decisions_.find(request.decision)) {
+        record->queue_full = true;
+      }
     }
     const model::ModelId other = next_model(request);
     if (!other) return placed;
@@ -134,7 +143,7 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
       return Placed::Nowhere;
     case routing::Decision::Kind::Wait: break;
   }
-  if (!request.waiting) remember(request, decision, now);
+  if (!request.waiting) request.decision = remember(request, decision, now).number;
   return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
 }
 
@@ -148,6 +157,7 @@ DecisionRecord& Core::remember(const Request& request, const routing::Decision& 
   record.tenant = request.arrived.tenant;
   record.at = now;
   record.queued = request.waiting ? now - request.waiting_since : Duration::zero();
+  record.queue_full = false;
   record.ttft_predicted = record.e2e_predicted = 0;
   record.cached_predicted = 0;
   return record;
