@@ -451,7 +451,7 @@ struct PoolOf {
   }
   void run(int rounds) {
     for (int i = 0; i < rounds; ++i) {
-      now += milliseconds(100);
+      now += milliseconds(500);
       for (const Engine& e : endpoints) feed(calibrator, e, rng, 1, now);
     }
   }
@@ -467,7 +467,7 @@ TEST(Calibrator, FindsTheStragglerAndLeavesThePoolAlone) {
   PoolOf pool(8);
   pool.run(60);
   pool.endpoints[3].slow = 2;
-  pool.run(40);
+  pool.run(100);
   EXPECT_NEAR(pool.slowness(3), 2, 0.25);
   for (std::size_t i = 0; i < 8; ++i) {
     if (i == 3) continue;

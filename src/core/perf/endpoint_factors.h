@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much slower or faster than its pool each endpoint is: the windowed median of actual over
-// predicted time, with the pool's median held at 1, so that a shift common to all is the pool's.
-// Pure; one a pool, under its owner's lock.
+// How much slower or faster than its pool each endpoint is. Observations of one request scatter
+// widely, and together: what happens to a pool, such as a burst, makes all of them late. So
+// endpoints are compared period by period, each mean with the pool's median of the same time, and
+// the factor is the median of these differences over a window of periods, as far as they stand out
+// from their own scatter. A shift common to all is the pool's. Pure; one a pool, under its owner's
+// lock.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -18,61 +23,68 @@ namespace signalbox::perf {
 class EndpointFactors {
  public:
   struct Config {
-    int window_observations = 31;
+    Duration period = std::chrono::seconds(5);
+    int periods = 8;
+    int periods_min = 3;
     int observations_min = 5;
-    double shrink_observations = 4;
-    double noise_errors = 2;
+    double noise_errors = 3;
     Duration relax_half_life = std::chrono::minutes(5);
     double factor_max = 20;
   };
+  static constexpr int kPeriodsMax = 32;
 
   explicit EndpointFactors(Config config) : config_(config) {}
 
-  // `ratio` is actual over what the pool's coefficients predict, without this factor. O(window).
+  // `ratio` is actual over what the pool's coefficients predict, without this factor. O(1), and
+  // O(endpoints) at the end of a period.
   void observe(model::EndpointId endpoint, double ratio, Instant now);
 
-  // Multiplies every time of the endpoint. 1 for unknown endpoints, too few observations, the only
+  // Multiplies every time of the endpoint. 1 for unknown endpoints, too few periods, the only
   // endpoint of a pool, and a difference that chance explains: else the fleet's work would gather
   // where the noise happened to be kind. Without news it goes back to 1, so that an endpoint which
-  // nobody dares to use gets another chance.
+  // nobody dares to use gets another chance. O(window).
   double factor(model::EndpointId endpoint, Instant now) const;
 
-  // Endpoints with enough observations.
+  // Endpoints with enough periods.
   int judged() const { return judged_; }
   void forget(model::EndpointId endpoint);
 
  private:
   struct Member {
     model::EndpointId id;
-    std::vector<float> logs;  // ring of log ratios
-    std::size_t next = 0;
-    std::uint64_t seen = 0;
-    double median = 0;
-    double error = 0;  // standard error of the median
+    double sum = 0;              // of this period's log ratios
+    int seen = 0;                // in this period
+    std::uint32_t periods = 0;   // ended with enough observations
+    std::array<float, kPeriodsMax> differences{};  // ring of the latest, by `periods`
     Instant last{};
   };
 
-  void recentre();
+  void end_period();
+  std::span<float> window(const Member& m, std::span<float> room) const;
   bool enough(const Member& m) const;
 
   Config config_;
   std::vector<Member> members_;
   std::unordered_map<model::EndpointId, std::size_t> index_;
-  double pool_median_ = 0;  // of the members' medians
+  Instant began_{};              // of the period
+  int seen_ = 0;                 // observations in it
+  int active_ = 0;               // endpoints that had one
   int judged_ = 0;
-  std::size_t since_recentred_ = 0;
 };
 
 template <typename Visitor>
 void describe(Visitor& v, EndpointFactors::Config& c) {
-  v(c.window_observations, "window_observations",
-    "Latest observations of an endpoint that its factor is the median of.", Range{3, 255});
+  v(c.period, "period",
+    "Span of time whose observations count as one; longer while there are too few.",
+    Range{0.1, 3600});
+  v(c.periods, "periods", "Latest periods that the factor of an endpoint is the median of.",
+    Range{3, EndpointFactors::kPeriodsMax});
+  v(c.periods_min, "periods_min", "Periods of an endpoint before it gets a factor of its own.",
+    Range{1, EndpointFactors::kPeriodsMax});
   v(c.observations_min, "observations_min",
-    "Observations of an endpoint before it gets a factor of its own.", Range{1, 255});
-  v(c.shrink_observations, "shrink_observations",
-    "Observations that the belief in an average endpoint is worth.", Range{0, 1000});
+    "Observations of an endpoint in a period for the period to count.", Range{1, 255});
   v(c.noise_errors, "noise_errors",
-    "Standard errors of its median that an endpoint must differ from its pool by before the "
+    "Standard errors of that median that an endpoint must differ from its pool by before the "
     "difference counts.",
     Range{0, 10});
   v(c.relax_half_life, "relax_half_life",
