@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "io/gateway/identify.h"
@@ -25,6 +26,9 @@ constexpr Duration kIdle = std::chrono::seconds(30);    // between requests, and
 constexpr Duration kRequest = std::chrono::seconds(5);  // from its first byte, or from the accept
 constexpr Duration kProbe = kRequest;                   // inside an answer to who shows no right
 constexpr std::uint64_t kBodyMax = 1 << 20;
+constexpr std::uint64_t kRefusedBodyMax = 64 << 10;  // read and dropped; then the refusal is read
+constexpr std::uint64_t kFraming = 2;  // a body comes as at most so many times its limit of bytes
+constexpr int kStepsPerTurn = 32;      // reads and answers of one connection
 
 AdminAnswer refusal(int status, std::string_view message) {
   return {status, "application/json", json::openai_error(message, "admin_error")};
@@ -35,6 +39,11 @@ AdminAnswer refusal(int status, std::string_view message) {
 bool numeric(std::string_view host) {
   return net::Address::parse(host).has_value() ||
          net::Address::parse(std::string(host) + ":0").has_value();
+}
+
+// Probes of liveness carry no token and learn nothing but that.
+bool probe(const http::RequestHead& head) {
+  return head.path() == "/livez" || head.path() == "/readyz";
 }
 
 }  // namespace
@@ -69,12 +78,12 @@ class AdminServer::Connection final : public net::Watcher {
 
   void on_ready(std::uint32_t events) override {
     if (!out_.empty() && (events & EPOLLOUT)) flush();
-    while (stream_ && out_.empty()) {
+    for (int steps = 0; stream_ && out_.empty(); ++steps) {
+      if (steps == kStepsPerTurn) return go_on_later();
       // What came while an answer had to wait is taken before more is read.
-      while (stream_ && out_.empty() && take()) {
-      }
+      if (take()) continue;
       if (!stream_ || !out_.empty()) return;
-      const net::IoResult got = stream_.read(in_.prepare(4096), 4096);
+      const net::IoResult got = stream_.read(in_.prepare(kRead), kRead);
       if (got.status == Status::WouldBlock) return;
       if (got.status != Status::Ok) return close();
       in_.commit(got.bytes);
@@ -83,36 +92,78 @@ class AdminServer::Connection final : public net::Watcher {
   }
 
  private:
-  // Answers one request of the buffer; false when there is none whole.
+  static constexpr std::size_t kRead = 4096;
+
+  // The loop has others to serve; the edge will not come again for what is left.
+  void go_on_later() {
+    if (std::exchange(later_, true)) return;
+    server_.loop_.post([server = &server_, self = this] {
+      if (!server->connections_.contains(self)) return;
+      self->later_ = false;
+      self->on_ready(0);
+    });
+  }
+
+  // Answers one request; false when there is none whole. Each byte is looked at once.
   bool take() {
     if (in_.empty()) return false;
+    return (in_body_ || take_head()) && take_body();
+  }
+
+  // Who asks is looked at before the body is read.
+  bool take_head() {
     const http::Progress progress = parser_.parse(in_.view());
     if (progress == http::Progress::NeedMore) return false;
     if (progress == http::Progress::Error) {
       send(refusal(parser_.error().status, parser_.error().reason), false, false);
       return false;
     }
-    const http::RequestHead& head = parser_.head();
-    http::BodyDecoder decoder(head.framing, http::Limits{}, http::Side::Request, kBodyMax);
+    refused_ = server_.refuse(parser_.head());
+    body_max_ = refused_ ? kRefusedBodyMax : kBodyMax;
+    decoder_ = http::BodyDecoder(parser_.head().framing, http::Limits{}, http::Side::Request,
+                                 body_max_);
+    raw_ = 0;
+    body_.clear();
+    in_body_ = true;
+    return true;
+  }
+
+  bool take_body() {
     std::string_view rest = in_.view().substr(parser_.head_length());
-    std::string body;
-    while (!decoder.done() && decoder.state() != http::BodyState::Error) {
-      if (rest.empty()) return false;
-      const http::BodyStep step = decoder.next(rest);
-      body.append(step.data);
+    while (!decoder_.done()) {
+      if (decoder_.state() == http::BodyState::Error) {
+        return refuse_body(refusal(decoder_.error().status, decoder_.error().reason));
+      }
+      if (raw_ > kFraming * body_max_) {
+        return refuse_body(refusal(413, "The body is mostly framing."));
+      }
+      if (rest.empty()) {
+        in_.truncate(parser_.head_length());
+        return false;
+      }
+      const http::BodyStep step = decoder_.next(rest);
+      if (!refused_) body_.append(step.data);
       rest.remove_prefix(step.consumed);
+      raw_ += step.consumed;
     }
-    if (decoder.state() == http::BodyState::Error) {
-      send(refusal(decoder.error().status, decoder.error().reason), false, false);
-      return false;
-    }
+    parser_.head().rebase(in_.view().data());
+    const http::RequestHead& head = parser_.head();
     const bool head_only = head.method == http::Method::Head;
     const bool keep = head.keep_alive;
-    const AdminAnswer answer = server_.answer(head, body, trusted_);
+    trusted_ = trusted_ || (!refused_ && !probe(head));
+    const AdminAnswer answer =
+        refused_ ? std::move(*refused_)
+                 : server_.handler_({head.method, head.path(), head.query(), body_});
     in_.consume(in_.size() - rest.size());
     parser_.reset();
+    in_body_ = false;
     send(answer, keep, head_only);
     return keep;
+  }
+
+  bool refuse_body(const AdminAnswer& why) {
+    send(refused_ ? *refused_ : why, false, false);
+    return false;
   }
 
   void send(const AdminAnswer& answer, bool keep, bool head_only) {
@@ -152,6 +203,13 @@ class AdminServer::Connection final : public net::Watcher {
   bool keep_ = true;
   bool trusted_ = false;  // once it was answered more than a probe
   bool between_ = false;  // no byte of the next request has come
+  bool later_ = false;    // a later turn goes on
+  bool in_body_ = false;  // the head is whole, and stands first in in_
+  std::optional<AdminAnswer> refused_;  // what the head is answered with, whatever its body
+  http::BodyDecoder decoder_;
+  std::string body_;
+  std::uint64_t raw_ = 0;  // bytes of the body as they came
+  std::uint64_t body_max_ = 0;
   Instant idle_since_{};
   net::Timer timer_;
 };
@@ -216,8 +274,7 @@ bool AdminServer::known_host(std::string_view host) const {
   return is_name("localhost") || std::any_of(access_.hosts.begin(), access_.hosts.end(), is_name);
 }
 
-AdminAnswer AdminServer::answer(const http::RequestHead& head, std::string_view body,
-                                bool& trusted) const {
+std::optional<AdminAnswer> AdminServer::refuse(const http::RequestHead& head) const {
   if (!known_host(head.host())) {
     return refusal(403, "This Host is not known here; list it in Gateway.admin.hosts.");
   }
@@ -225,16 +282,13 @@ AdminAnswer AdminServer::answer(const http::RequestHead& head, std::string_view 
   if (site && *site != "same-origin" && *site != "none") {
     return refusal(403, "Requests from other sites are refused.");
   }
-  // Probes of liveness carry no token and learn nothing but that.
-  const bool probe = head.path() == "/livez" || head.path() == "/readyz";
-  if (access_.needs_token && !probe) {
+  if (access_.needs_token && !probe(head)) {
     const KeyHash shown = hash_key(presented_key(head).key);
     if (CRYPTO_memcmp(shown.data(), access_.token.data(), shown.size()) != 0) {
       return refusal(401, "Send the admin token as 'Authorization: Bearer TOKEN'.");
     }
   }
-  trusted = trusted || !probe;
-  return handler_({head.method, head.path(), head.query(), body});
+  return std::nullopt;
 }
 
 }  // namespace signalbox::gateway

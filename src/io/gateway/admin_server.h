@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small HTTP server for the admin API and metrics: whole requests in, whole answers out, on its
 // own loop's thread. Checks who asks before what is asked: Host, browser origin, token.
-// Keeps: connections that ask nothing, or ask for probes and read no answer, keep nobody out.
+// Keeps: connections that ask nothing, or ask for probes and read no answer, keep nobody out; none
+// holds the loop, however much it sends.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,8 +55,8 @@ class AdminServer {
   class Connection;
   AdminServer(net::Loop& loop, net::Fd listener, AdminAccess access, Handler handler);
   void take(net::Fd connection);
-  // `trusted`: the asker may see more than the probes of liveness.
-  AdminAnswer answer(const http::RequestHead& head, std::string_view body, bool& trusted) const;
+  // What a request of this head is refused with, whatever its body; none: it may ask.
+  std::optional<AdminAnswer> refuse(const http::RequestHead& head) const;
   void make_room();
   bool known_host(std::string_view host) const;
   void bury(Connection& connection);

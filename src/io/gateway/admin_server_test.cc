@@ -182,6 +182,59 @@ TEST_F(AdminServerTest, takes_a_body_that_comes_long_after_its_head) {
   EXPECT_EQ(body_of(client.answer()), "GET /next? ");
 }
 
+std::string chunks_of_a_byte(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += "1\r\nx\r\n";
+  return text;
+}
+
+std::string post_chunked(const std::string& path, const std::string& more = "") {
+  return "POST " + path + " HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n" + more +
+         "\r\n";
+}
+
+TEST_F(AdminServerTest, takes_a_body_in_chunks_of_a_byte_and_what_follows_it) {
+  start();
+  Client client(address_);
+  client.send(post_chunked("/put") + chunks_of_a_byte(100'000) + "0\r\n\r\n" + get("/next"));
+  EXPECT_EQ(body_of(client.answer()), "POST /put? " + std::string(100'000, 'x'));
+  EXPECT_EQ(body_of(client.answer()), "GET /next? ");
+}
+
+TEST_F(AdminServerTest, a_body_that_is_mostly_framing_is_refused_long_before_its_limit) {
+  start();
+  Client client(address_);
+  client.send(post_chunked("/put") + chunks_of_a_byte(400'000));  // and no end
+  EXPECT_TRUE(client.answer_began());
+}
+
+TEST_F(AdminServerTest, who_may_not_ask_is_refused_before_the_body_has_come) {
+  AdminAccess access;
+  access.needs_token = true;
+  access.token = hash_key("secret");
+  start(access);
+  EXPECT_EQ(status("POST /x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n"),
+            "401");
+  EXPECT_EQ(status("POST /livez HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 99999999\r\n"
+                   "\r\n"),
+            "403");
+  Client sender(address_);
+  sender.send(post_chunked("/x") + chunks_of_a_byte(40'000));  // and no end
+  EXPECT_TRUE(sender.answer_began());
+}
+
+TEST_F(AdminServerTest, a_refusal_of_a_small_body_keeps_the_connection) {
+  AdminAccess access;
+  access.needs_token = true;
+  access.token = hash_key("secret");
+  start(access);
+  Client client(address_);
+  client.send(post_chunked("/x") + "3\r\nabc\r\n0\r\n\r\n");
+  EXPECT_TRUE(client.answer().starts_with("HTTP/1.1 401 "));
+  client.send(post_chunked("/x", "x-api-key: secret\r\n") + "3\r\nabc\r\n0\r\n\r\n");
+  EXPECT_EQ(body_of(client.answer()), "POST /x? abc");
+}
+
 TEST_F(AdminServerTest, a_head_request_has_the_length_and_no_body) {
   start();
   Client client(address_);
