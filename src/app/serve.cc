@@ -411,7 +411,7 @@ void Server::check_drained() {
 void Server::stop_workers() {
   for (auto& worker : workers_) worker->stop();
   for (std::thread& thread : threads_) thread.join();
-  if (decision_log_) decision_log_->follow();
+  if (decision_log_) decision_log_->finish();
   decision_log_.reset();
   admin_.reset();
   controller_.reset();
