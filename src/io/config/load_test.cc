@@ -303,6 +303,23 @@ TEST(Yaml, LimitsDepthAndNodes) {
   EXPECT_FALSE(deep.clean());
 }
 
+TEST(Yaml, TakesTextsThatEndWithTheFile) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"a: 'it''s'", "it's"},
+      {"a: \"x\\\"\"", "x\""},
+      {"a: \"\xC3\xA9\"\r\n", "\xC3\xA9"},
+      {"a: ''\n", ""},
+      {"a: |\n  it's\n", "it's\n"},
+      {"a: >\n", ""},
+  };
+  for (const auto& [text, value] : cases) {
+    spec::Report report;
+    const auto documents = read_yaml("t", text, {}, report);
+    ASSERT_TRUE(report.clean()) << report.error().message;
+    EXPECT_EQ(documents.at(0).root.items.at(0).text, value) << text;
+  }
+}
+
 TEST(Yaml, SkipsEmptyDocuments) {
   EXPECT_TRUE(load_text("t", ""));
   EXPECT_TRUE(load_text("t", "---\n---\n# nothing\n---\n"));

@@ -19,14 +19,55 @@ using spec::Node;
 constexpr std::string_view kAliasHelp =
     "aliases (`*name`) are not read; write what it stands for, or put the text in quotes.";
 
+constexpr std::string_view kTagHelp = "tags (`!name`) are not read; remove it.";
+constexpr std::string_view kOpenQuotesHelp =
+    "a quoted text begins here, and no quotes end it; close the quotes.";
+// The library's words.
+constexpr std::string_view kOpenList = "end of sequence flow not found";
+constexpr std::string_view kOpenBlock = "end of map flow not found";
+constexpr std::string_view kEndInQuotes = "illegal EOF in scalar";
+constexpr std::string_view kDocumentEndInQuotes = "illegal document indicator in scalar";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// Whether the quotes that `text` begins with are closed in it. A quote inside is doubled ('') or
+// behind a backslash ("\"").
+bool closed(std::string_view text) {
+  const char quote = text.front();
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == quote) {
+      if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return true;
+      ++i;
+    }
+  }
+  return false;
+}
+
 // Collects one document. After the first fault it ignores the rest of the document.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(const std::string& file, const YamlLimits& limits, spec::Report& report)
-      : file_(file), limits_(limits), report_(report) {}
+  // `text`: what the parser reads, without a byte order mark.
+  TreeBuilder(const std::string& file, std::string_view text, const YamlLimits& limits,
+              spec::Report& report)
+      : file_(file), text_(text), limits_(limits), report_(report) {}
 
   Node take() { return std::move(root_); }
   bool failed() const { return failed_; }
+
+  // What the parser threw. It tells where it gave up; whoever mends the file wants the beginning.
+  void fail_with(const YAML::Exception& error, std::string message) {
+    YAML::Mark mark = error.mark;
+    const bool list = error.msg == kOpenList;
+    if (list || error.msg == kOpenBlock) {
+      const auto form = list ? Node::Form::Sequence : Node::Form::Mapping;
+      const auto begun = std::find_if(stack_.rbegin(), stack_.rend(), [&](const Open& open) {
+        return open.node.form == form;
+      });
+      if (begun != stack_.rend()) return fail(mark, begun->node, std::move(message));
+    }
+    fail(mark, std::move(message));
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     root_ = Node{};
@@ -49,6 +90,15 @@ class TreeBuilder : public YAML::EventHandler {
     if (!accept(mark, tag, anchor)) return;
     Node node = make(mark, Node::Form::Scalar);
     node.quoted = tag == "!";
+    if (node.quoted) {
+      const auto at = static_cast<std::size_t>(mark.pos);
+      const char first = at < text_.size() ? text_[at] : '\0';
+      if (first == '!') return fail(mark, std::string(kTagHelp));
+      // The library takes quotes as closed by the end of the file.
+      if ((first == '"' || first == '\'') && !closed(text_.substr(at))) {
+        return fail(mark, std::string(kOpenQuotesHelp));
+      }
+    }
     node.text = value;
     add(std::move(node));
   }
@@ -91,7 +141,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (anchor != 0) {
       fail(mark, "anchors (`&name`) are not read; remove it.");
     } else if (!tag.empty() && tag != "?" && tag != "!") {
-      fail(mark, "tags (`!name`) are not read; remove it.");
+      fail(mark, std::string(kTagHelp));
     } else if (++nodes_ > limits_.nodes_max) {
       fail(mark, "the file has more than " + std::to_string(limits_.nodes_max) + " values.");
     }
@@ -152,6 +202,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   const std::string& file_;
+  std::string_view text_;
   const YamlLimits& limits_;
   spec::Report& report_;
   Node root_;
@@ -203,9 +254,10 @@ std::string sentence(const std::string& words) {
   constexpr std::pair<std::string_view, std::string_view> kHelp[] = {
       {"illegal tab when looking for indentation",
        "a tab stands where spaces are needed; indent with spaces."},
-      {"end of sequence flow not found", "a `[` has no `]` after it; close the list."},
-      {"end of map flow not found", "a `{` has no `}` after it; close the block."},
-      {"illegal EOF in scalar", "the file ends inside a quoted text; close the quotes."},
+      {kOpenList, "a `[` has no `]` after it; close the list."},
+      {kOpenBlock, "a `{` has no `}` after it; close the block."},
+      {kEndInQuotes, "the file ends inside a quoted text; close the quotes."},
+      {kDocumentEndInQuotes, "the document ends inside a quoted text; close the quotes."},
       {"illegal map value",
        "a `:` makes no sense here; put text that contains `: ` in quotes, or mend the indent."},
       {"the referenced anchor is not defined",
@@ -217,30 +269,50 @@ std::string sentence(const std::string& words) {
   return "this is no YAML: " + words + "; mend the syntax.";
 }
 
-}  // namespace
-
-std::vector<spec::Document> read_yaml(const std::string& file, std::string_view text,
-                                      const YamlLimits& limits, spec::Report& report) {
+std::vector<spec::Document> read_documents(const std::string& file, std::string_view text,
+                                           const YamlLimits& limits, spec::Report& report) {
   std::vector<spec::Document> documents;
-  if (text.size() > limits.bytes_max) {
-    report.add({file, 0, 0}, "", "is larger than " + std::to_string(limits.bytes_max) + " bytes.");
-    return documents;
-  }
-  if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
-    report.add(place_at(file, text, bad), "", "a byte here is no UTF-8 text; save it as UTF-8.");
-    return documents;
-  }
+  TreeBuilder builder(file, text, limits, report);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    TreeBuilder builder(file, limits, report);
     while (!builder.failed() && parser.HandleNextDocument(builder)) {
       if (!builder.failed()) documents.push_back({file, builder.take()});
     }
   } catch (const YAML::Exception& error) {
-    report.add({file, error.mark.line + 1, error.mark.column + 1}, "", sentence(error.msg));
+    const bool in_quotes = error.msg == kEndInQuotes || error.msg == kDocumentEndInQuotes;
+    if (in_quotes && !builder.failed()) {
+      // As if a line had ended the file there: then the builder sees the quotes that are open.
+      spec::Report begun;
+      const auto end = std::min(static_cast<std::size_t>(error.mark.pos), text.size());
+      const std::string cut = std::string(text.substr(0, end)) + '\n';
+      if (cut.size() <= text.size() || !text.ends_with('\n')) {
+        read_documents(file, cut, limits, begun);
+      }
+      if (!begun.clean()) {
+        report.add(begun.problems()[0].place, "", begun.problems()[0].message);
+        return documents;
+      }
+    }
+    builder.fail_with(error, sentence(error.msg));
   }
   return documents;
+}
+
+}  // namespace
+
+std::vector<spec::Document> read_yaml(const std::string& file, std::string_view text,
+                                      const YamlLimits& limits, spec::Report& report) {
+  if (text.size() > limits.bytes_max) {
+    report.add({file, 0, 0}, "", "is larger than " + std::to_string(limits.bytes_max) + " bytes.");
+    return {};
+  }
+  if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
+    report.add(place_at(file, text, bad), "", "a byte here is no UTF-8 text; save it as UTF-8.");
+    return {};
+  }
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return read_documents(file, text, limits, report);
 }
 
 }  // namespace signalbox::config
