@@ -718,6 +718,77 @@ class Reloads(Case):
         self.assertEqual(len(self.quick.requests), 2)
 
 
+class Silence(Case):
+    """An engine that falls silent, at each point of its answer."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fake = FakeEngine(close=True)
+        cls.gateway = Gateway(config=configuration(
+            [cls.fake.url], pool={"engine": "openai"},
+            gateway={"timeouts": {"event_idle": "500ms", "first_token": "700ms",
+                                  "plain_answer": "1h"},
+                     "recovery": {"failures_in_a_row": 100}}))
+        cls.over = threading.Event()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.over.set()
+        super().tearDownClass()
+        cls.fake.stop()
+
+    def outcome_of(self, run):
+        before = self.gateway.outcomes()
+        run()
+        self.gateway.settle()
+        return {k: v - before.get(k, 0) for k, v in self.gateway.outcomes().items()
+                if v != before.get(k, 0)}
+
+    def silent_after(self, data):
+        def reply(connection, request):
+            connection.sendall(data)
+            self.over.wait(60)
+        self.fake.reply = reply
+
+    def test_inside_a_plain_answer_it_counts_from_byte_to_byte(self):
+        for cut in (len(http()) - len(PLAIN) + 1, len(http()) - 1):
+            self.silent_after(http()[:cut])
+
+            def run():
+                self.assertEqual(self.gateway.chat().status, 504)
+            self.assertEqual(self.outcome_of(run), {"engine_timeout": 1})
+
+    def test_between_head_and_body_of_a_plain_answer_an_engine_may_think(self):
+        whole = http()
+        head = len(whole) - len(PLAIN)
+
+        def reply(connection, request):
+            connection.sendall(whole[:head])
+            time.sleep(1.5)
+            connection.sendall(whole[head:])
+        self.fake.reply = reply
+        answer = self.gateway.chat()
+        self.assertEqual((answer.status, answer.body), (200, PLAIN), answer)
+
+    def test_a_plain_answer_that_drips_has_its_whole_time_and_no_more(self):
+        def reply(connection, request):
+            connection.sendall(http()[:-len(PLAIN)])
+            for byte in PLAIN[:-1]:
+                connection.sendall(bytes([byte]))
+                if self.over.wait(0.05):
+                    return
+        self.fake.reply = reply
+        gateway = Gateway(config=configuration(
+            [self.fake.url], pool={"engine": "openai"},
+            gateway={"timeouts": {"event_idle": "1h", "plain_answer": "1s"}}), name="drip")
+        try:
+            self.assertEqual(gateway.chat().status, 504)
+        finally:
+            gateway.stop()
+
+
 class SlowClients(Case):
     """Those who send or read slowly cost a bounded buffer and a deadline."""
 

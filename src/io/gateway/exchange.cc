@@ -46,7 +46,7 @@ bool Exchange::client_lags() const { return phase_ != Phase::Orphan && session_.
 
 void Exchange::resume_upstream() {
   if (!upstream_ || !upstream_->paused() || client_lags()) return;
-  if (relaying()) arm(silence_limit());
+  await_more();
   upstream_->resume();
 }
 

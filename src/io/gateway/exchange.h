@@ -93,6 +93,9 @@ class Exchange {
   bool trusted_peer() const;
   void end_attempt(model::AttemptResult result);
   bool relaying() const;
+  bool holding() const;
+  Duration attempt_age() const;
+  void await_more();
   bool client_lags() const;
   Duration first_token_limit() const;
   Duration silence_limit() const;

@@ -200,9 +200,25 @@ Duration Exchange::first_token_limit() const {
   return streams ? published_->timeouts.first_token : published_->timeouts.plain_answer;
 }
 
-// The answer itself has begun; its first event alone may come long before its first token.
+// The answer itself has begun; its first event alone may come long before its first token, and the
+// head of a plain answer long before its first byte.
 bool Exchange::relaying() const {
-  return relay_.content_seen() || relay_.mode() == AnswerRelay::Mode::Pass;
+  return relay_.content_seen() || relay_.mode() == AnswerRelay::Mode::Pass || holding();
+}
+
+// A plain answer has begun that goes on to the client when it is whole.
+bool Exchange::holding() const {
+  return relay_.mode() == AnswerRelay::Mode::Hold && !relay_.held().empty();
+}
+
+Duration Exchange::attempt_age() const { return worker_.loop().now() - attempt_begun_; }
+
+// How long the engine may be silent inside its answer. One that is held has its whole time as well.
+void Exchange::await_more() {
+  if (!relaying()) return;
+  Duration limit = silence_limit();
+  if (holding()) limit = std::min(limit, first_token_limit() - attempt_age());
+  arm(std::max(limit, Duration::zero()));
 }
 
 void Exchange::arm(Duration limit) { worker_.loop().arm_after(deadline_, limit); }
@@ -210,14 +226,14 @@ void Exchange::arm(Duration limit) { worker_.loop().arm_after(deadline_, limit);
 void Exchange::deadline_passed() {
   if (!upstream_) return;
   AttemptResult result = AttemptResult::IdleTimeout;
-  const Duration spent = worker_.loop().now() - attempt_begun_;
+  const Duration spent = attempt_age();
   if (!upstream_->connected()) {
     result = AttemptResult::ConnectError;
   } else if (!upstream_->secured()) {
     const Duration limit = std::min(published_->timeouts.tls_handshake, first_token_limit());
     if (spent < limit) return arm(limit - spent);
     result = AttemptResult::ConnectError;
-  } else if (!relaying()) {
+  } else if (!relaying() || (holding() && spent >= first_token_limit())) {
     if (spent < first_token_limit()) return arm(first_token_limit() - spent);
     result = AttemptResult::FirstTokenTimeout;
   }
@@ -269,7 +285,7 @@ void Exchange::upstream_read_done() {
     if (relaying()) deadline_.disarm();
     return upstream_->pause();
   }
-  if (relaying()) arm(silence_limit());
+  await_more();
 }
 
 // An engine that has said the end closes its body in the same breath, or has forgotten to.
