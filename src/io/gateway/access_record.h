@@ -29,7 +29,7 @@ struct AccessRecord {
   Instant begun{};
   Instant first_byte{};            // of the answer, to the client; Instant{}: none
   Duration queued{};
-  Duration first_token{-1};        // since the dispatch of the last attempt; negative: none
+  Duration first_token{-1};        // of the last attempt, since `begun`; negative: none
   model::Usage usage;
   std::int64_t tokens = 0;         // relayed events with content
   std::uint64_t bytes_in = 0;

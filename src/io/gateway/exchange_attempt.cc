@@ -275,7 +275,7 @@ void Exchange::upstream_read_done() {
   if (!relay_.pieces().empty()) flush_relay(false);
   if (!first_token_told_ && relay_.content_seen()) {
     first_token_told_ = true;
-    record_.first_token = worker_.loop().now() - attempt_begun_;
+    record_.first_token = worker_.loop().now() - record_.begun;
     worker_.emit(model::FirstToken{id_, attempt_});
   }
   if (!upstream_) return;
@@ -350,7 +350,7 @@ void Exchange::end_attempt(AttemptResult result) {
   }
   if (!first_token_told_ && result == AttemptResult::Ok) {
     first_token_told_ = true;
-    record_.first_token = worker_.loop().now() - attempt_begun_;
+    record_.first_token = worker_.loop().now() - record_.begun;
     if (scan_.stream || plan_.assemble) worker_.emit(model::FirstToken{id_, attempt_});
   }
   model::AttemptEnded ended;

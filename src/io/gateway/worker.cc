@@ -244,7 +244,7 @@ void Worker::account(const AccessRecord& record) {
     s.duration.observe(to_seconds(now - record.begun));
     s.queue.observe(to_seconds(record.queued));
     if (record.first_token >= Duration::zero()) {
-      s.ttft.observe(to_seconds(record.queued + record.first_token));
+      s.ttft.observe(to_seconds(record.first_token));
     }
     const auto add = [](telemetry::Counter& counter, std::int64_t tokens) {
       if (tokens > 0) counter.add(static_cast<std::uint64_t>(tokens));
@@ -274,7 +274,7 @@ void Worker::account(const AccessRecord& record) {
   line.stream = record.stream;
   line.attempts = record.attempts;
   line.queue = record.queued;
-  if (record.first_token >= Duration::zero()) line.ttft = record.queued + record.first_token;
+  line.ttft = record.first_token;
   line.total = now - record.begun;
   line.usage = record.usage;
   line.bytes_in = static_cast<std::int64_t>(record.bytes_in);

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the access log and the metrics say of a request, against what its client saw."""
+import threading
+import time
+
+from fake_engine import DONE, FakeEngine, chunked, event, http
+from processes import wait_for
+from world import CHAT, Case, Gateway, chat, configuration, resource
+
+
+class Records(Case):
+    """Two engines that play what a test wants; no other client."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.engines = [FakeEngine(), FakeEngine()]
+        cls.gateway = Gateway(config=configuration(
+            [e.url for e in cls.engines], pool={"engine": "openai"},
+            gateway={"recovery": {"failures_in_a_row": 100},
+                     "timeouts": {"first_token": "1s", "event_idle": "1s"}}))
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        for engine in cls.engines:
+            engine.stop()
+
+    def reply(self, reply):
+        for engine in self.engines:
+            engine.reply = reply
+
+    def new_line(self, run):
+        """The access log's line of the one request that `run` makes."""
+        before = len(self.gateway.access_records())
+        run()
+        return wait_for("the access log tells it",
+                        lambda: self.gateway.access_records()[before:])[0]
+
+    def test_time_to_first_token_is_that_of_the_client_whatever_failed_before(self):
+        tried = []
+
+        def reply(connection, request):
+            tried.append(request)
+            if len(tried) == 1:
+                time.sleep(0.5)
+                return http(b'{"error":"x"}', "500 Internal Server Error")
+            return chunked([event("Hi"), event("", "stop"), DONE])
+        self.reply(reply)
+        name = 'signalbox_time_to_first_token_seconds_sum{model="m"}'
+        before = self.gateway.metrics().get(name, 0)
+        line = self.new_line(lambda: self.assertEqual(
+            self.gateway.chat(chat(stream=True)).status, 200))
+        self.assertEqual(line["attempts"], 2)
+        self.assertGreaterEqual(line["ttft_ms"], 500)
+        self.assertLessEqual(line["ttft_ms"], line["total_ms"])
+        self.assertGreaterEqual(self.gateway.metrics()[name] - before, 0.5)
