@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the access log and the metrics say of a request, against what its client saw."""
 import threading
+import json
 import time
 
-from fake_engine import DONE, FakeEngine, chunked, event, http
+from client import request_bytes
+from fake_engine import DONE, PLAIN, FakeEngine, chunked, event, http
 from processes import wait_for
 from world import CHAT, Case, Gateway, chat, configuration, resource
 
@@ -56,3 +58,21 @@ class Records(Case):
         self.assertGreaterEqual(line["ttft_ms"], 500)
         self.assertLessEqual(line["ttft_ms"], line["total_ms"])
         self.assertGreaterEqual(self.gateway.metrics()[name] - before, 0.5)
+
+    def test_bytes_are_all_those_of_the_answer_however_slowly_it_is_read(self):
+        body = http(json.dumps({**json.loads(PLAIN), "padding": "x" * 6_000_000}).encode())
+        self.reply(body)
+        name = "signalbox_sent_bytes_total"
+        for receive_buffer in (None, 4096):
+            before = self.gateway.metrics()[name]
+
+            def run():
+                with self.gateway.connect(receive_buffer=receive_buffer) as c:
+                    c.send(request_bytes(self.gateway.address, "POST", CHAT, chat()))
+                    # What the socket does not take at once is sent when the answer is long over.
+                    time.sleep(0.5 if receive_buffer else 0)
+                    self.assertGreater(len(c.read_answer().body), 6_000_000)
+            line = self.new_line(run)
+            self.assertGreater(line["bytes_out"], 6_000_000)
+            wait_for("the counter has them all", lambda: (
+                self.gateway.metrics()[name] - before == line["bytes_out"]))

@@ -33,7 +33,8 @@ struct AccessRecord {
   model::Usage usage;
   std::int64_t tokens = 0;         // relayed events with content
   std::uint64_t bytes_in = 0;
-  std::uint64_t bytes_out = 0;
+  std::uint64_t bytes_out = 0;     // of the answer, head and framing included; a client that
+                                   // leaves has not taken all of them
 };
 
 }  // namespace signalbox::gateway

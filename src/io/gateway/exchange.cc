@@ -90,7 +90,7 @@ void Exchange::finish(model::Outcome outcome, bool keep_alive) {
   record_.outcome = outcome;
   if (id_) worker_.unregister(id_);
   id_ = {};
-  record_.bytes_out = session_.bytes_sent() - record_.bytes_out;
+  record_.bytes_out = session_.bytes_out() - record_.bytes_out;
   phase_ = Phase::Idle;
   worker_.account(record_);
   edits_.reset();

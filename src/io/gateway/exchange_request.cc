@@ -39,7 +39,7 @@ void Exchange::reset(bool keep_alive) {
   record_ = {};
   record_.begun = worker_.loop().now();
   record_.client = session_.peer_ip();
-  record_.bytes_out = session_.bytes_sent();
+  record_.bytes_out = session_.bytes_out();
 }
 
 void Exchange::begin(const http::RequestHead& head, std::string_view body, bool keep_alive) {

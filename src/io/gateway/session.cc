@@ -266,10 +266,11 @@ void Session::send(std::span<const iovec> pieces) {
       return;
     }
     written = put.bytes;
-    bytes_sent_ += written;
+    worker_.count_sent(written);
   }
   const bool was_empty = out_.empty();
   for (const iovec& piece : pieces) {
+    bytes_out_ += piece.iov_len;
     if (written >= piece.iov_len) {
       written -= piece.iov_len;
       continue;
@@ -288,7 +289,7 @@ void Session::flush() {
       exchange_.client_gone();
       return close();
     }
-    bytes_sent_ += put.bytes;
+    worker_.count_sent(put.bytes);
     out_.consume(put.bytes);
     arm(worker_.published().timeouts.write_idle);
   }

@@ -51,7 +51,8 @@ class Session final : public net::Watcher {
   void fail();
 
   const std::string& peer_ip() const { return peer_ip_; }
-  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  // Bytes given to send(), whether or not the client has taken them yet.
+  std::uint64_t bytes_out() const { return bytes_out_; }
   // The process drains: no further request on this connection.
   void stop_after_this();
   bool last() const { return closing_; }
@@ -99,7 +100,7 @@ class Session final : public net::Watcher {
   bool ended_ = false;            // the client sends nothing after what the socket holds
   std::size_t lingered_ = 0;
   Instant linger_until_{};
-  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_out_ = 0;
   net::Timer timer_;
   Exchange exchange_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "io/http/chars.h"
 #include "io/net/clock.h"
@@ -202,6 +203,7 @@ void Worker::end_turn() {
     return true;
   });
   pool_.end_turn();
+  if (sent_ > 0) shared_.metrics.bytes_out.add(std::exchange(sent_, 0));
 }
 
 void Worker::digest_progress() {
@@ -237,7 +239,6 @@ void Worker::account(const AccessRecord& record) {
   const Instant now = loop_->now();
   Metrics& metrics = shared_.metrics;
   metrics.bytes_in.add(record.bytes_in);
-  metrics.bytes_out.add(record.bytes_out);
   if (record.core_knew) {
     Series& s = series(record);
     s.requests.add();

@@ -66,6 +66,8 @@ class Worker {
   std::vector<iovec>& scratch_pieces() { return scratch_pieces_; }
 
   void account(const AccessRecord& record);
+  // A client's connection took bytes of an answer.
+  void count_sent(std::size_t bytes) { sent_ += bytes; }
   void log_broken(const EndpointAccess& endpoint, std::string_view detail);
   // No connection could be opened, to anybody or from anybody: that is ours to mend, not an
   // engine's. Said once in a while.
@@ -106,6 +108,7 @@ class Worker {
   std::vector<Session*> read_later_;
   std::vector<Session*> buried_;
   std::vector<iovec> scratch_pieces_;
+  std::uint64_t sent_ = 0;  // in this turn
   std::string log_line_;
   telemetry::AccessFormat access_format_;
   std::unordered_map<std::string, std::unique_ptr<Series>> series_;  // by model, api, outcome

@@ -35,7 +35,7 @@ struct AccessRecord {
   Duration total{-1};
   model::Usage usage;
   std::int64_t bytes_in = -1;
-  std::int64_t bytes_out = -1;
+  std::int64_t bytes_out = -1;  // of the whole answer, with its head; taken by the client or not
 };
 
 // Costs some 300 ns a line. One per thread.
