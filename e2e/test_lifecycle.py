@@ -614,6 +614,26 @@ class Starting(unittest.TestCase):
         self.assertEqual(self.say("validate", path).returncode, 0)
         self.assertFalse(free.exists(), "validate makes nothing")
 
+    def test_logs_of_a_configuration_are_relative_to_its_folder_and_options_to_ours(self):
+        here, there = folder() / "cwd", folder() / "configured"
+        for place in (here, there):
+            place.mkdir()
+        (there / "signalbox.yaml").write_text(configuration(["http://127.0.0.1:1"], gateway={
+            "logs": {"access": "unused.jsonl", "decisions": "d.jsonl", "events": "logs.bin"}}))
+        process = subprocess.Popen(
+            [os.path.abspath(BINARY), "serve", "-c", str(there / "signalbox.yaml"), "--listen",
+             "127.0.0.1:0", "--admin", "127.0.0.1:0", "--access-log", "a.jsonl"], cwd=here,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for("the logs are there", lambda: (here / "a.jsonl").exists()
+                     and (there / "d.jsonl").exists() and (there / "logs.bin").exists())
+        finally:
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(30), 0)
+        self.assertEqual({p.name for p in here.iterdir()}, {"a.jsonl"})
+        self.assertEqual({p.name for p in there.iterdir()},
+                         {"signalbox.yaml", "d.jsonl", "logs.bin"})
+
     def test_reference_pages_are_fresh(self):
         for page, file in (("settings", "settings.md"), ("schema", "schema.json")):
             said = self.say("docs", page)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the paths of the logs.
+// Resolves and compares the paths of the logs.
 #include "app/log_paths.h"
 
 #include <filesystem>
@@ -28,6 +28,15 @@ Error shared(const char* one, const char* other, const std::string& path) {
 
 }  // namespace
 
+spec::Logs resolved_logs(const config::Loaded& loaded) {
+  spec::Logs logs = loaded.config.gateway.logs;
+  for (std::string* path : {&logs.access, &logs.decisions, &logs.events}) {
+    if (path->empty() || *path == "-") continue;
+    *path = fs::absolute(config::resolve_path(loaded.folder, *path)).string();
+  }
+  return logs;
+}
+
 Result<void> check_logs(const spec::Logs& logs) {
   if (same_file(logs.events, logs.access)) return shared("events", "access", logs.events);
   if (same_file(logs.events, logs.decisions)) return shared("events", "decisions", logs.events);
@@ -46,9 +55,10 @@ void check_logs(const config::Loaded& loaded, const spec::Logs& overridden,
     if (fit) return;
     report.add("Gateway/" + gateway.name + ".spec.logs." + name, fit.error().message);
   };
-  check("access", gateway.logs.access, overridden.access);
-  check("events", gateway.logs.events, overridden.events);
-  check("decisions", gateway.logs.decisions, overridden.decisions);
+  const spec::Logs logs = resolved_logs(loaded);
+  check("access", logs.access, overridden.access);
+  check("events", logs.events, overridden.events);
+  check("decisions", logs.decisions, overridden.decisions);
 }
 
 }  // namespace signalbox::app

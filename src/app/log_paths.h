@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses logs that could not be written, and one file for two of them: their records would be
-// mixed, and neither could be read.
+// Finds where logs are written. Refuses logs that could not be written, and one file for two of
+// them: their records would be mixed, and neither could be read.
 #pragma once
 
 #include "base/result.h"
@@ -9,6 +9,9 @@
 #include "io/config/load.h"
 
 namespace signalbox::app {
+
+// The logs of a configuration with absolute paths; relative ones begin at its folder.
+spec::Logs resolved_logs(const config::Loaded& loaded);
 
 // Files that are the same under two names as well. Devices may be shared; `-`, standard output,
 // only by logs of lines.

@@ -150,6 +150,7 @@ Result<LoadedWithTls> load_or_default(const ServeOptions& options, For purpose) 
     }
   }
   spec::Gateway& gateway = loaded.config.gateway;
+  gateway.logs = resolved_logs(loaded);
   if (!options.listen.empty()) {
     TRY_ASSIGN(gateway.listen, spec::parse_address(options.listen));
   }

@@ -25,7 +25,7 @@ int validate(const ValidateOptions& options) {
     return 1;
   }
   const spec::Config& c = whole->loaded.config;
-  if (const auto fit = check_logs(c.gateway.logs); !fit) {
+  if (const auto fit = check_logs(resolved_logs(whole->loaded)); !fit) {
     std::fprintf(stderr, "%s\n", fit.error().message.c_str());
     return 1;
   }
