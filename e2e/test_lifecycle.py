@@ -338,6 +338,23 @@ class Tls(unittest.TestCase):
         check_invariants(self, self.gateway, [self.fleet])
         self.assertEqual(self.gateway.stop(), 0)
 
+    def test_an_answer_that_ends_with_its_connection_ends_in_order(self):
+        # Without close_notify a client cannot tell an end from a connection that was cut.
+        self.listen()
+        for stream, line in ((False, "HTTP/1.1"), (True, "HTTP/1.1"), (True, "HTTP/1.0")):
+            with self.gateway.connect() as c:
+                c.socket.suppress_ragged_eofs = False
+                request = request_bytes(self.gateway.address, "POST", CHAT,
+                                        chat(stream=stream, max_tokens=4),
+                                        {"connection": "close"})
+                c.send(request.replace(b"HTTP/1.1", line.encode(), 1))
+                data = b""
+                while got := c.socket.recv(65536):  # raises when it is cut
+                    data += got
+            self.assertTrue(data.startswith(b"HTTP/1.1 200 "), data)
+            self.assertEqual(b"[DONE]" in data, stream, data)
+        self.assertEqual(self.gateway.stop(), 0)
+
     def test_plain_text_and_old_versions_get_nothing(self):
         self.listen()
         with Connection(self.gateway.address) as c:

@@ -2,8 +2,6 @@
 // Read, parse, hand over, write, and close in good order.
 #include "io/gateway/session.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 
 #include "io/gateway/answers.h"
@@ -55,6 +53,9 @@ void Session::on_ready(std::uint32_t events) {
   if (phase_ == Phase::Closed) return;
   if ((events & EPOLLOUT) && !out_.empty()) flush();
   if (phase_ == Phase::Closed) return;
+  if (phase_ == Phase::Linger && !end_sent_) {
+    end_sent_ = stream_.end_writing() != Status::WouldBlock;
+  }
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ended_ = true;
   const bool busy = phase_ == Phase::Exchange || phase_ == Phase::Flush;
   if (busy && (events & EPOLLIN)) unread_ = true;  // waits in the socket until this request is done
@@ -244,8 +245,8 @@ void Session::next_request() {
 }
 
 void Session::linger() {
-  ::shutdown(stream_.fd(), SHUT_WR);
   phase_ = Phase::Linger;
+  end_sent_ = stream_.end_writing() != Status::WouldBlock;
   linger_until_ = worker_.loop().now() + kLingerTime;
   arm(kLingerSilence);
   read_ready();

@@ -98,6 +98,7 @@ class Session final : public net::Watcher {
   bool unread_ = false;           // the socket may hold bytes whose edge has passed
   bool handshaking_ = false;      // TLS is not up yet
   bool ended_ = false;            // the client sends nothing after what the socket holds
+  bool end_sent_ = false;         // while lingering: the client knows that no more comes
   std::size_t lingered_ = 0;
   Instant linger_until_{};
   std::uint64_t bytes_out_ = 0;

@@ -165,7 +165,20 @@ int Stream::connect_error() const {
   return error;
 }
 
+IoResult::Status Stream::end_writing() {
+  if (secured() && ssl_ && (SSL_get_shutdown(ssl_.get()) & SSL_SENT_SHUTDOWN) == 0) {
+    const int said = SSL_shutdown(ssl_.get());
+    if (said < 0 && from_ssl(ssl_.get(), said).status == Status::WouldBlock) {
+      return Status::WouldBlock;
+    }
+    ERR_clear_error();
+  }
+  ::shutdown(fd(), SHUT_WR);
+  return Status::Ok;
+}
+
 void Stream::reset_on_close() {
+  if (ssl_) SSL_set_quiet_shutdown(ssl_.get(), 1);
   const linger hard{1, 0};
   ::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
 }

@@ -47,6 +47,9 @@ class Stream {
 
   // 0, or the errno that ended the connecting. Call after the first writable event.
   int connect_error() const;
+  // Ends our side, so that the peer knows that nothing was cut off: under TLS by close_notify, then
+  // the socket. WouldBlock: call again when it can be written to.
+  IoResult::Status end_writing();
   // Closes with a reset instead of an orderly end: the peer must not take what it has for whole.
   void reset_on_close();
   void close();

@@ -292,6 +292,29 @@ TEST_F(Tls, an_orderly_end_arrives_after_the_last_byte) {
   EXPECT_EQ(read_wait(pair.server, buffer, sizeof buffer).status, Status::Closed);
 }
 
+TEST_F(Tls, one_side_may_end_while_the_other_goes_on) {
+  Pair pair = connected(client_, server_);
+  ASSERT_EQ(move_text(pair.client, pair.server, {"ask"}).text, "ask");
+  ASSERT_EQ(move_text(pair.server, pair.client, {"answer"}).text, "answer");
+  EXPECT_EQ(pair.server.end_writing(), Status::Ok);
+  char buffer[16];
+  EXPECT_EQ(read_wait(pair.client, buffer, sizeof buffer).status, Status::Closed);
+  pair.client.write("more");
+  EXPECT_EQ(read_wait(pair.server, buffer, sizeof buffer).bytes, 4u);
+  pair.client.close();
+  EXPECT_EQ(read_wait(pair.server, buffer, sizeof buffer).status, Status::Closed);
+}
+
+TEST_F(Tls, a_reset_is_no_orderly_end) {
+  Pair pair = connected(client_, server_);
+  ASSERT_EQ(move_text(pair.client, pair.server, {"ask"}).text, "ask");
+  ASSERT_EQ(move_text(pair.server, pair.client, {"half"}).text, "half");
+  pair.server.reset_on_close();
+  pair.server.close();
+  char buffer[16];
+  EXPECT_EQ(read_wait(pair.client, buffer, sizeof buffer).status, Status::Failed);
+}
+
 TEST_F(Tls, plain_text_on_a_tls_port_fails) {
   Pair pair = connected(nullptr, server_);
   pair.client.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
