@@ -397,7 +397,8 @@ class Tls(unittest.TestCase):
                                config=configuration(
             ["https://127.0.0.1:%d" % silent.getsockname()[1]], pool={"engine": "openai"},
             gateway={"tls": {"cert": str(cert), "key": str(key)},
-                     "timeouts": {"tls_handshake": "300ms", "request_head": "60s"}}))
+                     "timeouts": {"tls_handshake": "300ms", "request_head": "60s",
+                                  "connect": "1m"}}))
         with Connection(self.gateway.address) as c:
             self.assertTrue(c.closed_by_peer())
         with self.gateway.connect() as c:

@@ -190,7 +190,10 @@ void Exchange::open_upstream(bool fresh) {
   } else {
     add(body_);
   }
-  arm(std::min(published_->timeouts.connect, first_token_limit()));
+  const spec::Timeouts& timeouts = published_->timeouts;
+  // The first of several deadlines; deadline_passed() knows which are due.
+  const Duration opening = std::min(timeouts.connect, timeouts.tls_handshake);
+  arm(std::min(opening, first_token_limit()));
   upstream_->start(*this, std::move(pieces), http::AnswerTo::Other);
 }
 
@@ -227,11 +230,13 @@ void Exchange::deadline_passed() {
   if (!upstream_) return;
   AttemptResult result = AttemptResult::IdleTimeout;
   const Duration spent = attempt_age();
-  if (!upstream_->connected()) {
-    result = AttemptResult::ConnectError;
-  } else if (!upstream_->secured()) {
-    const Duration limit = std::min(published_->timeouts.tls_handshake, first_token_limit());
-    if (spent < limit) return arm(limit - spent);
+  if (!upstream_->secured() || !upstream_->connected()) {
+    const spec::Timeouts& timeouts = published_->timeouts;
+    const Duration limit =
+        upstream_->connected() ? upstream_->connected_at() - attempt_begun_ + timeouts.tls_handshake
+                               : timeouts.connect;
+    const Duration left = std::min(limit, first_token_limit()) - spent;
+    if (left > Duration::zero()) return arm(left);
     result = AttemptResult::ConnectError;
   } else if (!relaying() || (holding() && spent >= first_token_limit())) {
     if (spent < first_token_limit()) return arm(first_token_limit() - spent);

@@ -92,6 +92,7 @@ void Upstream::on_ready(std::uint32_t events) {
     }
     if (!(events & EPOLLOUT)) return;
     state_ = State::Busy;
+    connected_at_ = loop_.now();
   }
   write_pending();
   if (state_ != State::Busy) return;

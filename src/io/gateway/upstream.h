@@ -58,6 +58,8 @@ class Upstream final : public net::Watcher {
 
   bool reused() const { return exchanges_ > 1; }
   bool connected() const { return state_ != State::Connecting; }
+  // When it was; a TLS handshake begins there.
+  Instant connected_at() const { return connected_at_; }
   bool secured() const { return stream_.secured(); }
   // A byte of the present answer has come.
   bool answered() const { return answered_; }
@@ -96,6 +98,7 @@ class Upstream final : public net::Watcher {
   net::Stream stream_;
   http::Limits limits_;
   State state_ = State::Connecting;
+  Instant connected_at_{};
   Exchange* exchange_ = nullptr;
   std::vector<iovec> pieces_;
   std::size_t next_piece_ = 0;
