@@ -760,6 +760,16 @@ class Silence(Case):
                 self.assertEqual(self.gateway.chat().status, 504)
             self.assertEqual(self.outcome_of(run), {"engine_timeout": 1})
 
+    def test_inside_a_stream_it_truncates_whether_a_token_had_come_or_not(self):
+        for events in ([event("")], [event(""), event("Hi")]):
+            self.silent_after(chunked(events, end=False))
+
+            def run():
+                answer = self.gateway.chat(chat(stream=True))
+                self.assertEqual(answer.status, 200)
+                self.assertIn("error", json.loads(answer.events()[-1]), answer)
+            self.assertEqual(self.outcome_of(run), {"truncated": 1})
+
     def test_between_head_and_body_of_a_plain_answer_an_engine_may_think(self):
         whole = http()
         head = len(whole) - len(PLAIN)

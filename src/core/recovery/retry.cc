@@ -29,7 +29,7 @@ End end_of(const Ending& e) {
       return {e.delivered ? Outcome::Truncated : Outcome::EngineUnreachable, Answer::Local};
     case AttemptResult::StreamError:
       return {e.delivered ? Outcome::Truncated : Outcome::EngineError, Answer::PassOn};
-    case AttemptResult::FirstTokenTimeout: return {Outcome::EngineTimeout, Answer::Local};
+    case AttemptResult::FirstTokenTimeout:  // events without content may be out already
     case AttemptResult::IdleTimeout:
       return {e.delivered ? Outcome::Truncated : Outcome::EngineTimeout, Answer::Local};
     case AttemptResult::Aborted: return {Outcome::ClientGone, Answer::None};

@@ -64,6 +64,14 @@ TEST(Retry, NeverRepeatsBytesThatWereDelivered) {
   EXPECT_FALSE(decide(AttemptResult::Reset, 200, true).retry);
 }
 
+TEST(Retry, WhateverCutsAnAnswerThatIsPartlyDeliveredItIsTruncated) {
+  for (const AttemptResult cut : {AttemptResult::Truncated, AttemptResult::StreamError,
+                                  AttemptResult::FirstTokenTimeout, AttemptResult::IdleTimeout}) {
+    EXPECT_EQ(decide(cut, 200, true).outcome, Outcome::Truncated);
+    EXPECT_NE(decide(cut, 200, false).outcome, Outcome::Truncated);
+  }
+}
+
 TEST(Retry, PassesTheSecond503On) {
   const auto [count, last] = calls(AttemptResult::ServerError, 503);
   EXPECT_EQ(count, 2);
