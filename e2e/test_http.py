@@ -503,12 +503,25 @@ class Responses(Case):
         self.fake.reply = http(GOOD, fields=[
             "connection: x-secret-hop", "x-secret-hop: 1", "keep-alive: timeout=5",
             "access-control-allow-origin: *", "x-engine: kept", "set-cookie: a=1",
-            "set-cookie: b=2"])
+            "set-cookie: b=2", "X-Signalbox-Endpoint: elsewhere", "x-signalbox-new: 1"])
         answer = self.gateway.chat()
         self.assertIsNone(answer["x-secret-hop"])
         self.assertIsNone(answer["access-control-allow-origin"])
         self.assertEqual(answer["x-engine"], "kept")
         self.assertEqual(answer.all("set-cookie"), ["a=1", "b=2"])
+        self.assertNotIn("elsewhere", answer.all("x-signalbox-endpoint"))
+        self.assertIsNone(answer["x-signalbox-new"])
+
+    def test_an_engines_request_id_is_not_added_to_ours(self):
+        self.fake.reply = http(b'{"type":"message","role":"assistant","model":"m",'
+                               b'"content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn",'
+                               b'"usage":{"input_tokens":1,"output_tokens":1}}',
+                               fields=["request-id: theirs", "x-request-id: theirs"])
+        answer = self.gateway.post("/v1/messages", {"model": "m", "max_tokens": 3, "messages": [
+            {"role": "user", "content": "Hi"}]}, {"x-request-id": "mine"})
+        self.assertEqual(answer.status, 200, answer)
+        self.assertEqual((answer.all("request-id"), answer.all("x-request-id")),
+                         (["mine"], ["mine"]))
 
     def test_a_half_closed_kept_connection_is_not_used(self):
         # llama.cpp promises keep-alive, ends its side with the last bytes, and reads no more.

@@ -17,7 +17,7 @@ namespace {
 using http::FieldName;
 
 // Fields of an engine's answer that are ours to say.
-bool ours(const http::Field& field) {
+bool ours(const http::Field& field, model::Api api) {
   switch (field.id) {
     case FieldName::ContentLength:
     case FieldName::TransferEncoding:
@@ -27,10 +27,12 @@ bool ours(const http::Field& field) {
     case FieldName::XRequestId:
     case FieldName::CacheControl: return true;
     case FieldName::Other: {
-      constexpr std::string_view kCors = "access-control-";
-      constexpr std::string_view kBuffering = "x-accel-buffering";
-      return http::equals_ignoring_case(field.name.substr(0, kCors.size()), kCors) ||
-             http::equals_ignoring_case(field.name, kBuffering);
+      const auto begins = [&](std::string_view prefix) {
+        return http::equals_ignoring_case(field.name.substr(0, prefix.size()), prefix);
+      };
+      return begins("access-control-") || begins("x-signalbox-") ||
+             http::equals_ignoring_case(field.name, "x-accel-buffering") ||
+             (api == model::Api::Messages && http::equals_ignoring_case(field.name, "request-id"));
     }
     default: return false;
   }
@@ -43,7 +45,7 @@ iovec piece(std::string_view bytes) { return {const_cast<char*>(bytes.data()), b
 void Exchange::keep_answer_fields(const http::ResponseHead& head) {
   answer_fields_.clear();
   for (const http::Field field : head.fields) {
-    if (ours(field) || http::is_hop_by_hop(head, field)) continue;
+    if (ours(field, api_) || http::is_hop_by_hop(head, field)) continue;
     // An assembled answer is JSON, whatever the engine's stream was.
     if (relay_.mode() == AnswerRelay::Mode::Assemble && field.id == FieldName::ContentType) {
       http::append_field(answer_fields_, "content-type", "application/json");
