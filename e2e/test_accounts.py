@@ -21,6 +21,7 @@ class Records(Case):
         cls.gateway = Gateway(config=configuration(
             [e.url for e in cls.engines], pool={"engine": "openai"},
             gateway={"recovery": {"failures_in_a_row": 100},
+                     "trusted_peers": ["127.0.0.0/8"],
                      "timeouts": {"first_token": "1s", "event_idle": "1s"}}))
 
     @classmethod
@@ -76,3 +77,13 @@ class Records(Case):
             self.assertGreater(line["bytes_out"], 6_000_000)
             wait_for("the counter has them all", lambda: (
                 self.gateway.metrics()[name] - before == line["bytes_out"]))
+
+    def test_the_client_is_whom_a_trusted_peer_speaks_for(self):
+        self.reply(http())
+        whom = {"x-forwarded-for": "198.51.100.1, 203.0.113.9"}
+        line = self.new_line(lambda: self.gateway.chat(headers=whom))
+        self.assertEqual((line["client"], line["status"]), ("203.0.113.9", 200))
+        line = self.new_line(lambda: self.gateway.chat(b"no JSON", headers=whom))
+        self.assertEqual((line["client"], line["status"]), ("203.0.113.9", 400))
+        line = self.new_line(lambda: self.gateway.chat())
+        self.assertEqual(line["client"], "127.0.0.1")

@@ -15,7 +15,7 @@ namespace signalbox::gateway {
 struct AccessRecord {
   std::string request_id;
   std::string_view tenant;         // views into Published, which the exchange keeps
-  std::string client;              // address of the peer
+  std::string client;              // its address, as far as it is believed
   std::string_view method;         // views into the request head, valid until the answer is out
   std::string_view path;
   std::string model;               // as the client wrote it; empty: not read

@@ -37,9 +37,11 @@ class Exchange {
 
   // A request was read whole. `head` and `body` stay valid until the answer is out.
   void begin(const http::RequestHead& head, std::string_view body, bool keep_alive);
+  // How much of a request was read that will not be whole.
+  enum class Read : std::uint8_t { PartOfHead, Head };
   // What was read is no request, or not a whole one: answers and closes. `head` as far as it was
   // read; `begun`: when its first byte came.
-  void refuse_unread(int status, std::string_view reason, const http::RequestHead& head,
+  void refuse_unread(int status, std::string_view reason, const http::RequestHead& head, Read read,
                      Instant begun);
   // The client left. Nothing can be sent any more.
   void client_gone();
@@ -79,6 +81,8 @@ class Exchange {
 
   // exchange_request.cc: what the request is
   void reset(bool keep_alive);
+  void note_client(const http::RequestHead& head);
+  void note_unread(const http::RequestHead& head, Read read, Instant begun);
   bool serve_local(const http::RequestHead& head);
   bool find_api(std::string_view path);
   bool authenticate(const http::RequestHead& head);

@@ -126,11 +126,7 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
 
 // Only listed networks may say for whom they speak.
 bool Exchange::trusted_peer() const {
-  const auto& networks = published_->config.gateway.trusted_peers;
-  if (networks.empty()) return false;
-  const auto ip = spec::parse_ip(record_.client);
-  return ip && std::any_of(networks.begin(), networks.end(),
-                           [&](const spec::Cidr& cidr) { return spec::contains(cidr, *ip); });
+  return in_any(published_->config.gateway.trusted_peers, session_.peer_ip());
 }
 
 void Exchange::append_client_fields(std::string& out, const EndpointAccess& endpoint) const {

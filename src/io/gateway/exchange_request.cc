@@ -42,6 +42,11 @@ void Exchange::reset(bool keep_alive) {
   record_.bytes_out = session_.bytes_out();
 }
 
+void Exchange::note_client(const http::RequestHead& head) {
+  record_.client =
+      client_address(head, session_.peer_ip(), published_->config.gateway.trusted_peers);
+}
+
 void Exchange::begin(const http::RequestHead& head, std::string_view body, bool keep_alive) {
   reset(keep_alive);
   head_ = &head;
@@ -52,6 +57,7 @@ void Exchange::begin(const http::RequestHead& head, std::string_view body, bool 
   record_.request_id = choose_request_id(head);
   record_.method = head.method_text();
   record_.path = head.path();
+  note_client(head);
 
   if (serve_local(head)) return;
   if (!find_api(head.path())) {
@@ -214,19 +220,26 @@ void Exchange::hand_to_core(std::string_view body) {
 }
 
 void Exchange::refuse_unread(int status, std::string_view reason, const http::RequestHead& head,
-                             Instant begun) {
+                             Read read, Instant begun) {
+  note_unread(head, read, begun);
+  if (status != 413) return send_local_error(status, reason);
+  const std::string limit = std::to_string(published_->body_max);
+  send_local_error(413, "The request body is larger than this gateway's limit of " + limit +
+                            " bytes, the largest of Gateway.limits.body and the Routes' body.",
+                   "body_too_large");
+}
+
+// What there is to tell of a request that was not read whole.
+void Exchange::note_unread(const http::RequestHead& head, Read read, Instant begun) {
   reset(false);
+  // Of half a head the last of X-Forwarded-For may be missing, and the rest proves nothing.
+  if (read == Read::Head) note_client(head);
   record_.begun = begun;
   record_.method = head.method_text();
   // Of a head that is not whole, the request line may be known.
   const std::string_view target = head.target();
   if (target.starts_with('/')) record_.path = target.substr(0, target.find('?'));
   find_api(record_.path);
-  if (status != 413) return send_local_error(status, reason);
-  const std::string limit = std::to_string(published_->body_max);
-  send_local_error(413, "The request body is larger than this gateway's limit of " + limit +
-                            " bytes, the largest of Gateway.limits.body and the Routes' body.",
-                   "body_too_large");
 }
 
 }  // namespace signalbox::gateway

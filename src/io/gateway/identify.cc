@@ -5,7 +5,9 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace signalbox::gateway {
 
@@ -16,6 +18,16 @@ std::string_view bearer(std::string_view value) {
   constexpr std::string_view kScheme = "bearer ";
   if (!http::equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return {};
   return http::trim_blanks(value.substr(kScheme.size()));
+}
+
+// An address of X-Forwarded-For, which may have a port.
+std::optional<spec::Ip> hop_ip(std::string_view hop) {
+  if (const std::size_t end = hop.find(']'); hop.starts_with('[') && end != hop.npos) {
+    return spec::parse_ip(hop.substr(1, end - 1));
+  }
+  const std::size_t colon = hop.find(':');
+  const bool port = colon != std::string_view::npos && hop.find(':', colon + 1) == hop.npos;
+  return spec::parse_ip(port ? hop.substr(0, colon) : hop);
 }
 
 }  // namespace
@@ -31,6 +43,37 @@ PresentedKey presented_key(const http::RequestHead& head) {
     key = shown;
   }
   return {key};
+}
+
+bool in_any(const std::vector<spec::Cidr>& networks, std::string_view address) {
+  if (networks.empty()) return false;
+  const auto ip = spec::parse_ip(address);
+  return ip && std::any_of(networks.begin(), networks.end(),
+                           [&](const spec::Cidr& cidr) { return spec::contains(cidr, *ip); });
+}
+
+std::string client_address(const http::RequestHead& head, const std::string& peer,
+                           const std::vector<spec::Cidr>& trusted) {
+  std::string client = peer;
+  if (!in_any(trusted, client)) return client;
+  // Each hop has added the one before it at the end.
+  for (std::size_t i = head.fields.size(); i-- > 0;) {
+    const http::Field field = head.fields[i];
+    if (field.id != http::FieldName::XForwardedFor) continue;
+    std::string_view list = field.value;
+    while (!list.empty()) {
+      const std::size_t comma = list.rfind(',');
+      const bool last = comma == std::string_view::npos;
+      const std::string_view hop = http::trim_blanks(last ? list : list.substr(comma + 1));
+      list = last ? std::string_view{} : list.substr(0, comma);
+      if (hop.empty()) continue;
+      const auto ip = hop_ip(hop);
+      if (!ip) return client;
+      client = spec::to_string(*ip);
+      if (!in_any(trusted, client)) return client;
+    }
+  }
+  return client;
 }
 
 bool is_credential(const http::Field& field) {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/spec/address.h"
 #include "io/gateway/published.h"
 #include "io/http/head.h"
 #include "io/json/request_scan.h"
@@ -18,6 +21,15 @@ struct PresentedKey {
 
 // The key of `Authorization: Bearer` or `x-api-key`.
 PresentedKey presented_key(const http::RequestHead& head);
+
+// Whether the numeric address is in one of the networks.
+bool in_any(const std::vector<spec::Cidr>& networks, std::string_view address);
+
+// Who asks, by address: the peer, or, where it is in a trusted network, whom it says it asks for.
+// That is the last of X-Forwarded-For that is not in a trusted network itself: what stands before
+// it was written by somebody whom nobody vouches for.
+std::string client_address(const http::RequestHead& head, const std::string& peer,
+                           const std::vector<spec::Cidr>& trusted);
 
 // A field by which clients of some service show who they are; none of an engine's business.
 bool is_credential(const http::Field& field);

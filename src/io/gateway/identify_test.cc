@@ -63,6 +63,41 @@ TEST(PresentedKey, other_schemes_and_empty_values_are_none) {
   EXPECT_EQ(key_of("authorization: Basic c2s=\r\nx-api-key: sk-1\r\n"), "sk-1");
 }
 
+std::string client_of(const std::string& lines, const std::string& peer = "10.0.0.1") {
+  const Head head(lines);
+  return client_address(*head, peer,
+                        {*spec::parse_cidr("10.0.0.0/8"), *spec::parse_cidr("fd00::/8")});
+}
+
+TEST(ClientAddress, is_the_peers_unless_it_is_trusted) {
+  EXPECT_EQ(client_of("x-forwarded-for: 203.0.113.9\r\n", "192.0.2.1"), "192.0.2.1");
+  EXPECT_EQ(client_of(""), "10.0.0.1");
+  const Head head("x-forwarded-for: 203.0.113.9\r\n");
+  EXPECT_EQ(client_address(*head, "10.0.0.1", {}), "10.0.0.1");
+}
+
+TEST(ClientAddress, is_the_last_that_a_trusted_hop_vouches_for) {
+  EXPECT_EQ(client_of("x-forwarded-for: 203.0.113.9\r\n"), "203.0.113.9");
+  EXPECT_EQ(client_of("x-forwarded-for: 198.51.100.1, 203.0.113.9\r\n"), "203.0.113.9");
+  EXPECT_EQ(client_of("x-forwarded-for: 198.51.100.1, 203.0.113.9 ,10.1.2.3\r\n"), "203.0.113.9");
+  EXPECT_EQ(client_of("x-forwarded-for: 203.0.113.9, 10.1.2.3\r\nX-Forwarded-For: 10.7.7.7\r\n"),
+            "203.0.113.9");
+  EXPECT_EQ(client_of("x-forwarded-for: 10.9.9.9, 10.1.2.3\r\n"), "10.9.9.9");  // all inside
+}
+
+TEST(ClientAddress, takes_ports_and_both_families) {
+  EXPECT_EQ(client_of("x-forwarded-for: 203.0.113.9:4711\r\n"), "203.0.113.9");
+  EXPECT_EQ(client_of("x-forwarded-for: [2001:db8::7]:4711, fd00::1\r\n"), "2001:db8::7");
+  EXPECT_EQ(client_of("x-forwarded-for: 2001:DB8:0::7\r\n", "fd00::2"), "2001:db8::7");
+}
+
+TEST(ClientAddress, what_is_no_address_ends_the_search) {
+  EXPECT_EQ(client_of("x-forwarded-for: 203.0.113.9, unknown, 10.1.2.3\r\n"), "10.1.2.3");
+  EXPECT_EQ(client_of("x-forwarded-for: 203.0.113.9, [::1\r\n"), "10.0.0.1");
+  EXPECT_EQ(client_of("x-forwarded-for: \"<script>\"\r\n"), "10.0.0.1");
+  EXPECT_EQ(client_of("x-forwarded-for: , ,203.0.113.9,,\r\n"), "203.0.113.9");
+}
+
 TEST(HashKey, is_sha_256) {
   const KeyHash hash = hash_key("abc");
   EXPECT_EQ(hash[0], 0xba);

@@ -138,6 +138,7 @@ bool Session::advance_head() {
   raw_body_ = 0;
   decoded_.clear();
   request_bytes_ = parser_.head_length();
+  phase_ = Phase::Body;
   decoder_ = http::BodyDecoder(head.framing, worker_.published().http_limits, http::Side::Request,
                                worker_.published().body_max);
   if (decoder_.state() == http::BodyState::Error) {
@@ -147,7 +148,6 @@ bool Session::advance_head() {
   if (head.framing.kind == http::Framing::Kind::Length) {
     request_bytes_ += static_cast<std::size_t>(head.framing.length);
   }
-  phase_ = Phase::Body;
   arm(worker_.published().timeouts.body_idle);
   return true;
 }
@@ -210,11 +210,16 @@ void Session::start_exchange() {
   exchange_.begin(parser_.head(), body, keep_alive_);
 }
 
+Exchange::Read Session::head_read() const {
+  return phase_ == Phase::Body ? Exchange::Read::Head : Exchange::Read::PartOfHead;
+}
+
 void Session::refuse(int status, std::string_view reason) {
+  const Exchange::Read read = head_read();
   keep_alive_ = false;
   phase_ = Phase::Exchange;
   parser_.head().rebase(in_.view().data());
-  exchange_.refuse_unread(status, reason, parser_.head(), request_begun_);
+  exchange_.refuse_unread(status, reason, parser_.head(), read, request_begun_);
 }
 
 void Session::answered(bool keep_alive) {

@@ -69,6 +69,7 @@ class Session final : public net::Watcher {
   bool advance_body();
   bool take_chunks();
   void start_exchange();
+  Exchange::Read head_read() const;
   void refuse(int status, std::string_view reason);
   void flush();
   void end_flush();

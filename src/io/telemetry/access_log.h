@@ -18,7 +18,7 @@ struct AccessRecord {
   std::int64_t unix_nanos = 0;  // when the request ended
   std::string_view request_id;
   std::string_view trace_id;    // 32 hex digits
-  std::string_view client;      // address of the peer
+  std::string_view client;      // its address; behind a trusted peer, as that one says
   std::string_view tenant;
   std::string_view method;
   std::string_view path;        // without the query
