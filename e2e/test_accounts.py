@@ -87,3 +87,32 @@ class Records(Case):
         self.assertEqual((line["client"], line["status"]), ("203.0.113.9", 400))
         line = self.new_line(lambda: self.gateway.chat())
         self.assertEqual(line["client"], "127.0.0.1")
+
+    def test_who_leaves_inside_a_request_is_counted_and_told(self):
+        whole = request_bytes(self.gateway.address, "POST", CHAT, chat())
+        head = whole.index(b"\r\n\r\n") + 4
+        chunks = whole[:head].replace(b"content-length", b"x-was") \
+            .replace(b"\r\n\r\n", b"\r\ntransfer-encoding: chunked\r\n\r\n") + b"5\r\nab"
+        name = 'signalbox_requests_refused_total{status="499"}'
+        for how in ("close", "reset"):
+            for part in (whole[:20], whole[:head - 2], whole[:head], whole[:-1], chunks):
+                before = self.gateway.metrics().get(name, 0)
+
+                def run():
+                    connection = self.gateway.connect()
+                    connection.send(part)
+                    time.sleep(0.1)
+                    getattr(connection, how)()
+                line = self.new_line(run)
+                self.assertEqual((line["status"], line["outcome"], line["client"]),
+                                 (499, "refused", "127.0.0.1"), (how, part))
+                self.assertEqual(line.get("path"), CHAT if len(part) > 40 else None)
+                self.assertEqual(self.gateway.metrics()[name] - before, 1)
+        count = sum(v for k, v in self.gateway.metrics().items()
+                    if k.startswith("signalbox_requests_refused_total"))
+        for how in ("close", "reset"):
+            getattr(self.gateway.connect(), how)()  # who asks nothing is no request
+        self.assertEqual(self.gateway.chat().status, 200)
+        self.assertEqual(count, sum(
+            v for k, v in self.gateway.metrics().items()
+            if k.startswith("signalbox_requests_refused_total")))

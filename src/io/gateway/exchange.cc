@@ -22,6 +22,13 @@ Exchange::~Exchange() {
   if (id_) worker_.unregister(id_);
 }
 
+void Exchange::left_unread(const http::RequestHead& head, Read read, Instant begun) {
+  note_unread(head, read, begun);
+  client_left_ = true;
+  record_.status = kClientClosedRequest;
+  finish(model::Outcome::ClientGone, false);
+}
+
 void Exchange::client_gone() {
   if (phase_ == Phase::Idle || phase_ == Phase::Orphan) return;
   comment_.disarm();

@@ -43,6 +43,8 @@ class Exchange {
   // read; `begun`: when its first byte came.
   void refuse_unread(int status, std::string_view reason, const http::RequestHead& head, Read read,
                      Instant begun);
+  // The client left inside its request.
+  void left_unread(const http::RequestHead& head, Read read, Instant begun);
   // The client left. Nothing can be sent any more.
   void client_gone();
   // The client has taken what was buffered, or the turn is over: go on reading from the engine.

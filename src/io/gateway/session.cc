@@ -90,7 +90,7 @@ void Session::read_ready() {
     if (phase_ == Phase::Body) parser_.head().rebase(in_.view().data());
     const net::IoResult got = stream_.read(space, wanted);
     if (got.status == Status::WouldBlock) return;
-    if (got.status != Status::Ok) return close();
+    if (got.status != Status::Ok) return leave();
     if (phase_ == Phase::Linger) {
       lingered_ += got.bytes;
       if (lingered_ > kLingerBytes || worker_.loop().now() >= linger_until_) return close();
@@ -220,6 +220,15 @@ void Session::refuse(int status, std::string_view reason) {
   phase_ = Phase::Exchange;
   parser_.head().rebase(in_.view().data());
   exchange_.refuse_unread(status, reason, parser_.head(), read, request_begun_);
+}
+
+// The client is gone, perhaps inside a request.
+void Session::leave() {
+  if (phase_ == Phase::Body || (phase_ == Phase::Head && parser_.started())) {
+    parser_.head().rebase(in_.view().data());
+    exchange_.left_unread(parser_.head(), head_read(), request_begun_);
+  }
+  close();
 }
 
 void Session::answered(bool keep_alive) {

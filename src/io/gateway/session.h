@@ -71,6 +71,7 @@ class Session final : public net::Watcher {
   void start_exchange();
   Exchange::Read head_read() const;
   void refuse(int status, std::string_view reason);
+  void leave();
   void flush();
   void end_flush();
   void linger();
