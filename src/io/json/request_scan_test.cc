@@ -118,16 +118,32 @@ TEST(RequestScan, refuses_a_second_key_however_it_is_spelled) {
   EXPECT_TRUE(Scanned(chat(R"(,"x":1,"x":2)")).result.has_value());
 }
 
+TEST(RequestScan, takes_whole_numbers_as_engines_do_however_they_are_written) {
+  const std::pair<const char*, std::int64_t> cases[] = {
+      {"16", 16}, {"16.0", 16}, {"1.6e1", 16}, {"160E-1", 16}, {"1e3", 1000}, {"-0.0", 0},
+      {"-1", 0},  // no limit, for llama.cpp
+      {"-1.0", 0}, {"0", 0},
+  };
+  for (const auto& [value, limit] : cases) {
+    const Scanned s(chat(std::string(R"(,"max_tokens":)") + value));
+    ASSERT_TRUE(s.result.has_value()) << value << s.message();
+    EXPECT_EQ(s.out.output_max, limit) << value;
+  }
+  EXPECT_EQ(Scanned(chat(R"(,"n":2.0)")).out.n, 2);
+  EXPECT_EQ(Scanned(chat(R"(,"max_tokens":-1,"max_completion_tokens":9)")).out.output_max, 9);
+}
+
 TEST(RequestScan, refuses_wrong_types_with_the_name_of_the_key_and_the_byte) {
   const Scanned s(R"({"model":3,"messages":[{}]})");
   EXPECT_EQ(s.message(), "The key `model` must be a string (byte 9).");
   EXPECT_EQ(s.out.fault, Key::Model);
   const std::pair<const char*, const char*> cases[] = {
-      {"stream", "\"yes\""}, {"stream", "1"}, {"stream", "[]"}, {"max_tokens", "-1"},
-      {"max_tokens", "1.5"}, {"max_tokens", "1e3"}, {"max_tokens", "\"5\""},
-      {"max_tokens", "99999999999999999999"}, {"max_tokens", "10000001"}, {"n", "0"},
+      {"stream", "\"yes\""}, {"stream", "1"}, {"stream", "[]"}, {"max_tokens", "-2"},
+      {"max_tokens", "1.5"}, {"max_tokens", "1e-3"}, {"max_tokens", "1e400"},
+      {"max_tokens", "1e19"}, {"max_tokens", "\"5\""}, {"max_tokens", "99999999999999999999"},
+      {"max_tokens", "10000001"}, {"n", "0"},
       {"n", "129"}, {"n", "true"}, {"best_of", "21"}, {"top_logprobs", "21"},
-      {"top_logprobs", "-1"}, {"priority", "1.0"}, {"priority", "\"a\""}, {"cache_salt", "5"},
+      {"top_logprobs", "-1"}, {"priority", "1.5"}, {"priority", "\"a\""}, {"cache_salt", "5"},
       {"user", "{}"}, {"prompt_cache_key", "[]"}, {"metadata", "[]"}, {"stop", "5"},
       {"stop", "[5]"}, {"tools", "{}"}, {"tools", "[1]"}, {"logit_bias", "[]"},
       {"stream_options", "true"}, {"stream_options", "{\"include_usage\":1}"},

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "io/json/scanner.h"
 
@@ -27,6 +29,26 @@ bool Scanner::flag(Key key, bool& out) {
   }
 }
 
+namespace {
+
+// A whole number however it is written: engines take 16.0 and 1.6e1 for 16, as JSON Schema does.
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  const char* const last = text.data() + text.size();
+  std::int64_t value = 0;
+  if (const auto [end, fault] = std::from_chars(text.data(), last, value); end == last) {
+    return fault == std::errc() ? std::optional(value) : std::nullopt;
+  }
+  double real = 0;
+  const auto [end, fault] = std::from_chars(text.data(), last, real);
+  constexpr double kExact = 9007199254740992;  // 2^53: each whole number below is a double
+  if (fault != std::errc() || end != last || real != std::trunc(real) || std::abs(real) > kExact) {
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(real);
+}
+
+}  // namespace
+
 bool Scanner::integer(Key key, std::int64_t low, std::int64_t high, std::int64_t& out) {
   if (null()) return true;
   const char* const first = c_.p;
@@ -39,10 +61,9 @@ bool Scanner::integer(Key key, std::int64_t low, std::int64_t high, std::int64_t
   };
   if (c_.peek() != '-' && (c_.peek() < '0' || c_.peek() > '9')) return rule();
   if (!c_.number()) return false;
-  std::int64_t value = 0;
-  const auto [end, fault] = std::from_chars(first, c_.p, value);
-  if (fault != std::errc() || end != c_.p || value < low || value > high) return rule();
-  out = value;
+  const auto value = whole_number({first, static_cast<std::size_t>(c_.p - first)});
+  if (!value || *value < low || *value > high) return rule();
+  out = *value;
   return true;
 }
 
@@ -55,7 +76,8 @@ bool Scanner::small_integer(Key key, int low, int high, int& out) {
 
 bool Scanner::output_limit(Key key) {
   std::int64_t value = 0;
-  if (!integer(key, 0, limits_.output_tokens_max, value)) return false;
+  // llama.cpp takes -1 for no limit; other engines refuse it in their own words.
+  if (!integer(key, -1, limits_.output_tokens_max, value)) return false;
   if (value > 0) out_.output_max = out_.output_max == 0 ? value : std::min(out_.output_max, value);
   return true;
 }
