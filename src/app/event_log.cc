@@ -11,7 +11,7 @@
 #include <set>
 #include <system_error>
 
-#include "app/controller.h"
+#include "core/flow/config_of.h"
 #include "core/flow/flow.h"
 #include "core/model/codec.h"
 #include "core/spec/config.h"
@@ -268,7 +268,7 @@ class Replayer {
       return broken("holds settings that this version does not accept; replay the log with the "
                     "version that wrote it. " + loaded.error().message);
     }
-    flow::Setup setup{core_config(loaded->config.gateway),
+    flow::Setup setup{flow::config_of(loaded->config.gateway),
                       std::make_shared<const model::Fleet>(std::move(*fleet))};
     if (!flow_) flow_ = std::make_unique<flow::Flow>(setup.config, seed_);
     flow_->apply(setup, now_, actions_);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The deciding rooms' settings, out of a configuration: the same for everything that drives the
+// core. Pure.
+#pragma once
+
+#include "core/flow/config.h"
+#include "core/spec/gateway.h"
+
+namespace signalbox::flow {
+
+Config config_of(const spec::Gateway& gateway);
+
+}  // namespace signalbox::flow
