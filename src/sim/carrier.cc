@@ -80,6 +80,8 @@ void World::end_flight(truth::SequenceId id, model::AttemptResult result, int st
   if (const auto client = clients_.find(flight.request);
       client != clients_.end() && client->second.flight == id) {
     client->second.flight = 0;
+    client->second.tokens = flight.tokens;
+    client->second.decode = flight.latest - flight.first;
   }
   const Dialect& dialect = scenario_.groups[hosts_[flight.host].group].dialect;
   model::AttemptEnded event;

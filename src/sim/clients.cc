@@ -68,6 +68,7 @@ void World::request(std::uint64_t number, int retries) {
   if (const Duration timeout = scenario_.load.sdk.timeout; timeout > Duration::zero()) {
     at(now_ + timeout, Due::Timeout, 0, id.value());
   }
+  report_.series.arrived(now_);
   decider_->asked(id, ask);
   feed(std::move(event));
 }
@@ -124,6 +125,8 @@ void World::conclude(const model::Conclude& action) {
   clients_.erase(found);
   Task& task = tasks_.at(client.task);
   std::erase(task.requests, action.request);
+  if (action.outcome == model::Outcome::Completed) report_.answer_tokens += client.tokens;
+  if (action.outcome == model::Outcome::Truncated) report_.lost_tokens += client.tokens;
   if (!client.gone) {
     if (action.outcome == model::Outcome::Completed) {
       succeeded(task, client);
@@ -144,8 +147,12 @@ void World::succeeded(Task& task, const Client& client) {
   if (task.counted) {
     report_.e2e.record(to_seconds(now_ - client.arrived));
     report_.ttft.record(to_seconds(first - client.arrived));
+    if (client.has_first && client.tokens > 1) {
+      report_.tpot.record(to_seconds(client.decode) / static_cast<double>(client.tokens - 1));
+    }
     if (good(client.arrived)) ++report_.good;
   }
+  report_.series.answered(now_, to_seconds(first - client.arrived), good(client.arrived));
   if (task.done) return;
   task.done = true;
   task.retries_due = 0;

@@ -20,6 +20,7 @@ std::uint32_t World::host_of(const Fault& fault) const {
 }
 
 void World::begin(const Fault& fault) {
+  pay();
   const std::uint32_t number = host_of(fault);
   Host& host = hosts_[number];
   using Kind = Fault::Kind;
@@ -52,6 +53,7 @@ void World::begin(const Fault& fault) {
 
 void World::end(const Fault& fault) {
   --faults_open_;
+  pay();
   Host& host = hosts_[host_of(fault)];
   using Kind = Fault::Kind;
   switch (fault.kind) {
