@@ -181,5 +181,20 @@ TEST(Sim, TokensAreInAnAnswerOrLost) {
   EXPECT_LE(cut.lost_tokens + cut.answer_tokens, cut.engines.generated_tokens);
 }
 
+TEST(Sim, AFaultHealsTheEngineThatItHitThoughAnotherHasLeft) {
+  Scenario s = calm();
+  const auto at = [](int second) { return Instant{} + std::chrono::seconds(second); };
+  s.faults.push_back({Fault::Kind::Leave, at(5), std::chrono::seconds(5), 1, 1});
+  s.faults.push_back({Fault::Kind::Die, at(7), std::chrono::seconds(8), 5, 1});
+  const Report report = run(s);
+  const auto up = [&](int from, int until) {
+    return report.series.between(std::chrono::seconds(from), std::chrono::seconds(until))
+        .mean(&Moment::instances);
+  };
+  EXPECT_DOUBLE_EQ(up(8, 10), 6);
+  EXPECT_DOUBLE_EQ(up(11, 15), 7);
+  EXPECT_DOUBLE_EQ(up(16, 60), 8);
+}
+
 }  // namespace
 }  // namespace signalbox::sim
