@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/describe.h"
 #include "base/time.h"
 #include "core/flow/config.h"
 #include "sim/engine/spec.h"
@@ -24,6 +25,17 @@ struct Dialect {
   bool kv = true;           // KV use and capacity
   bool counters = true;     // totals and histograms
 };
+
+template <typename Visitor>
+void describe(Visitor& v, Dialect& c) {
+  v(c.usage, "usage", "Prompt and completion tokens, in answers.");
+  v(c.cached, "cached", "And the cached ones of the prompt.");
+  v(c.timings, "timings", "Queue, prefill and decode time, in answers.");
+  v(c.incarnation, "incarnation", "When the process started.");
+  v(c.slots, "slots", "How many sequences run at once.");
+  v(c.kv, "kv", "KV use and capacity.");
+  v(c.counters, "counters", "Totals and histograms.");
+}
 
 // One pool of equal engines; each draws its own hidden distortion.
 struct EngineGroup {
@@ -69,6 +81,15 @@ struct Disorder {
   Duration timer_late = std::chrono::microseconds(200);  // most
 };
 
+template <typename Visitor>
+void describe(Visitor& v, Disorder& c) {
+  v(c.late, "late", "Share of events that reach the core late.", Range{0, 1});
+  v(c.late_by, "late_by", "By how much, on the mean.", Range{0, 60});
+  v(c.duplicate, "duplicate", "Share of events that are told twice.", Range{0, 1});
+  v(c.action_late, "action_late", "Share of actions that wait for their thread.", Range{0, 1});
+  v(c.timer_late, "timer_late", "How late a timer is, at most.", Range{0, 10});
+}
+
 struct Scenario {
   std::uint64_t seed = 1;
   std::string policy = "signalbox";  // who decides: our core, or a name of peers/registry.h
@@ -89,8 +110,40 @@ struct Scenario {
   Duration give_up = std::chrono::hours(6);  // virtual time after which the run is stuck
   Duration ttft_wanted = std::chrono::seconds(2);             // goodput counts what meets both
   Duration e2e_wanted = std::chrono::seconds(30);
+  double latency_weight = 1;                                  // w of the routing score
+  double seconds_per_usd = 0;                                 // and λ
   bool replay = true;  // hands the recorded events to a second core, which has to act the same
 };
+
+// What lies between clients, gateway and engines.
+template <typename Visitor>
+void describe(Visitor& v, Scenario& c) {
+  v(c.threads, "threads", "I/O threads of the gateway.", Range{1, 64});
+  v(c.network, "network", "Time from gateway to engine, one way.", Range{0, 10});
+  v(c.scrape_interval, "scrape_interval", "Between two looks at an engine, 10 % more or less.",
+    Range{0.01, 3600});
+  v(c.scrape_lag, "scrape_lag", "Mean age of a look when it is told.", Range{0, 600});
+  v(c.digest_interval, "digest_interval", "Between two digests of all streams of a thread.",
+    Range{0.001, 10});
+  v(c.cache_event_lag, "cache_event_lag", "Age of KV events, for rules that listen to them.",
+    Range{0, 60});
+  v(c.cache_event_loss, "cache_event_loss",
+    "Share of their batches that are lost and told with the next.", Range{0, 0.99});
+  v(c.give_up, "give_up", "Virtual time after which a run counts as stuck.", Range{1, 1e9});
+  v(c.replay, "replay", "Whether all events are decided again by a second core, to compare.");
+}
+
+// When an answer is good, and what speed is worth to the gateway.
+template <typename Visitor>
+void describe_objective(Visitor& v, Scenario& c) {
+  v(c.ttft_wanted, "ttft", "Longest time to first token of a good answer.", Range{0, 1e6});
+  v(c.e2e_wanted, "e2e", "Longest time to the end of a good answer.", Range{0, 1e6});
+  v(c.latency_weight, "latency_weight",
+    "Weight of the time to first token in the routing score, as of an Objective.",
+    Range{0.1, 64});
+  v(c.seconds_per_usd, "seconds_per_usd", "What a USD is worth in it, as of an Objective.",
+    Range{0, 1e6});
+}
 
 // Any scenario: a fleet, settings, load, faults and disorder, drawn by the seed. The faults heal.
 Scenario random_scenario(std::uint64_t seed, std::int64_t requests);
