@@ -136,6 +136,35 @@ TEST_F(ScenarioFileTest, FaultsReachTheEnginesThatTheyName) {
   EXPECT_EQ(s->faults[5].amount, 0.5);
 }
 
+TEST_F(ScenarioFileTest, DrawnFaultsFollowFromTheSeedWithinTheirBounds) {
+  auto file = open(with("drawn_faults: {count: 40, kinds: [die, fail, forget], from: 5s, "
+                        "until: 9s, lasts: 2s}\n"));
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  const auto one = file->scenario(1);
+  const auto again = file->scenario(1);
+  const auto other = file->scenario(2);
+  ASSERT_TRUE(one && again && other);
+  ASSERT_EQ(one->faults.size(), 40u);
+  bool differs = false;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const sim::Fault& f = one->faults[i];
+    using Kind = sim::Fault::Kind;
+    EXPECT_TRUE(f.kind == Kind::Die || f.kind == Kind::Fail || f.kind == Kind::Forget);
+    EXPECT_EQ(f.lasts == Duration::zero(), f.kind == Kind::Forget);
+    EXPECT_LT(f.engine, 2u);
+    EXPECT_GE(f.at, Instant{} + 5s);
+    EXPECT_LT(f.at, Instant{} + 9s);
+    EXPECT_EQ(f.at, again->faults[i].at);
+    differs = differs || f.at != other->faults[i].at;
+  }
+  EXPECT_TRUE(differs);
+  EXPECT_NE(wrong(with("drawn_faults: {count: 1, from: 5s, until: 5s}\n")).find("not after"),
+            std::string::npos);
+  EXPECT_NE(wrong(with("drawn_faults: {kinds: [drain]}\n")).find("drawn_faults.kinds[0]"),
+            std::string::npos);
+  EXPECT_EQ(wrong(with("drawn_faults: {count: 1}\nexpect: [goodput > 0.1*baseline]\n")), "");
+}
+
 TEST_F(ScenarioFileTest, ItRunsTheSameEachTime) {
   auto file = open(kSmall);
   ASSERT_TRUE(file.has_value());

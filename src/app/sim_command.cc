@@ -20,6 +20,7 @@ namespace {
 SimRun run_one(const sim::Scenario& scenario, const sim::ScenarioForm& form) {
   SimRun run;
   run.seed = scenario.seed;
+  run.faults = scenario.faults;
   run.report = sim::run(scenario);
   if (sim::wants_baseline(form)) {
     sim::Scenario calm = scenario;

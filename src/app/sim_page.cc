@@ -149,11 +149,17 @@ std::vector<std::pair<double, double>> cumulated(const Histogram& values) {
   return points;
 }
 
-std::vector<Band> bands_of(const sim::ScenarioForm& form) {
+// What hits several engines at one time is one band.
+std::vector<Band> bands_of(const SimRun& run) {
   std::vector<Band> bands;
-  for (const sim::FaultForm& fault : form.faults) {
-    bands.push_back({std::string(spec::enum_name(fault.kind)), to_seconds(fault.at),
-                     to_seconds(fault.at + fault.lasts)});
+  for (const sim::Fault& fault : run.faults) {
+    const Duration at = fault.at.time_since_epoch();
+    Band band{std::string(spec::enum_name(fault.kind)), to_seconds(at),
+              to_seconds(at + fault.lasts)};
+    const bool known = std::any_of(bands.begin(), bands.end(), [&](const Band& b) {
+      return b.name == band.name && b.from == band.from && b.to == band.to;
+    });
+    if (!known) bands.push_back(std::move(band));
   }
   return bands;
 }
@@ -161,9 +167,9 @@ std::vector<Band> bands_of(const sim::ScenarioForm& form) {
 // The charts of one run; the one without faults is dashed where it helps.
 class Charts {
  public:
-  Charts(const SimResult& result, const SimRun& run)
+  explicit Charts(const SimRun& run)
       : report_(run.report), baseline_(run.baseline ? &*run.baseline : nullptr),
-        bands_(bands_of(result.form)) {}
+        bands_(bands_of(run)) {}
 
   std::string time() {
     std::string out;
@@ -338,7 +344,7 @@ std::string section(const SimResult& result) {
   if (!violations.empty()) {
     out += "<h2 class=\"fails\">Does not hold</h2><pre>" + escaped(violations) + "</pre>\n";
   }
-  Charts charts(result, run);
+  Charts charts(run);
   out += "<h2>Over time</h2><div class=\"grid2\">\n" + charts.time() + "</div>\n";
   out += "<h2>Distributions</h2><div class=\"grid2\">\n" + charts.distributions() + "</div>\n";
   return out + figures(result);

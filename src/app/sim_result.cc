@@ -61,6 +61,10 @@ std::string one_run(const SimRun& run) {
     out += (verdict.holds ? "ok    " : "FAIL  ") + verdict.sentence + "\n";
   }
   for (const std::string& violation : run.report.violations) out += "FAIL  " + violation + "\n";
+  if (!run.baseline) return out;
+  for (const std::string& violation : run.baseline->violations) {
+    out += "FAIL  without faults, " + violation + "\n";
+  }
   return out;
 }
 

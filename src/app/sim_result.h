@@ -15,6 +15,7 @@ namespace signalbox::app {
 
 struct SimRun {
   std::uint64_t seed = 0;
+  std::vector<sim::Fault> faults;        // written and drawn
   sim::Report report;
   std::optional<sim::Report> baseline;   // the same without faults, when some line asks for it
   std::vector<sim::Verdict> verdicts;    // one for each line of `expect`

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/rng.h"
 #include "core/flow/config_of.h"
 #include "core/perf/catalogue.h"
 #include "core/spec/reader.h"
@@ -77,6 +78,11 @@ bool is_of_all(Fault::Kind kind) {
   return kind == Fault::Kind::Reprice || kind == Fault::Kind::Drain;
 }
 
+// Those that are drawn when no kinds are named.
+constexpr std::initializer_list<Fault::Kind> kDrawn = {
+    Fault::Kind::Die,      Fault::Kind::Slow, Fault::Kind::Stall,  Fault::Kind::Fail,
+    Fault::Kind::Throttle, Fault::Kind::Cut,  Fault::Kind::Freeze, Fault::Kind::Forget};
+
 bool is_of_a_moment(Fault::Kind kind) {
   return kind == Fault::Kind::Forget || kind == Fault::Kind::Drain;
 }
@@ -90,6 +96,7 @@ class Checker {
     for (std::size_t i = 0; i < form_.fleet.size(); ++i) group(i);
     load();
     for (std::size_t i = 0; i < form_.faults.size(); ++i) fault(i);
+    drawn_faults();
     expectations();
   }
 
@@ -168,8 +175,20 @@ class Checker {
     }
   }
 
+  void drawn_faults() {
+    const DrawnFaults& d = form_.drawn_faults;
+    if (d.from >= d.until) {
+      report_.add("drawn_faults.until", "is not after `from`; make it later.");
+    }
+    for (std::size_t i = 0; i < d.kinds.size(); ++i) {
+      if (!is_of_all(d.kinds[i])) continue;
+      report_.add(item("drawn_faults.kinds", i),
+                  "hits no single engine, so it is not drawn; write it in `faults`.");
+    }
+  }
+
   void expectations() {
-    if (!form_.faults.empty()) return;
+    if (!form_.faults.empty() || form_.drawn_faults.count > 0) return;
     for (std::size_t i = 0; i < form_.expect.size(); ++i) {
       if (!form_.expect[i].baseline) continue;
       report_.add(item("expect", i),
@@ -222,6 +241,27 @@ void add_faults(const ScenarioForm& form, const FaultForm& written, std::vector<
   }
 }
 
+void draw_faults(const DrawnFaults& wanted, std::size_t engines, std::uint64_t seed,
+                 std::vector<Fault>& out) {
+  Rng rng(seed, "drawn faults");
+  const std::vector<Fault::Kind> kinds =
+      wanted.kinds.empty() ? std::vector<Fault::Kind>(kDrawn) : wanted.kinds;
+  for (int i = 0; i < wanted.count; ++i) {
+    Fault fault;
+    fault.kind = kinds[rng.below(kinds.size())];
+    fault.engine = rng.below(engines);
+    fault.at = Instant{} + wanted.from +
+               from_seconds(rng.uniform() * to_seconds(wanted.until - wanted.from));
+    const double lasts = rng.exponential(to_seconds(wanted.lasts));
+    const double share = rng.uniform(0.1, 0.9);
+    const double factor = rng.uniform(2, 10);
+    if (!is_of_a_moment(fault.kind)) fault.lasts = from_seconds(lasts);
+    if (wants(fault.kind) == Wants::Share) fault.amount = share;
+    if (wants(fault.kind) == Wants::Factor) fault.amount = factor;
+    out.push_back(fault);
+  }
+}
+
 }  // namespace
 
 void prepare(GroupForm& form, const spec::Node& node) {
@@ -265,6 +305,8 @@ std::optional<Scenario> make_scenario(const ScenarioForm& form, std::uint64_t se
     if (!group.known) s.groups.back().profile.clear();
   }
   for (const FaultForm& fault : form.faults) add_faults(form, fault, s.faults);
+  const std::vector<Numbers> numbers = numbers_of(form.fleet);
+  draw_faults(form.drawn_faults, numbers.back().first + numbers.back().count, seed, s.faults);
   s.disorder = form.disorder;
   s.config = flow::config_of(form.gateway.gateway);
   s.first_token_timeout = form.gateway.timeouts.timeouts.first_token;

@@ -98,6 +98,24 @@ void describe(Visitor& v, FaultForm& c) {
   v(c.share, "share", "Kinds fail, throttle and cut: of requests or answers.", Range{0, 1});
 }
 
+// Faults that the seed draws, each of one engine: other ones for another seed.
+struct DrawnFaults {
+  int count = 0;
+  std::vector<Fault::Kind> kinds;  // empty: every kind that hits one engine
+  Duration from{};
+  Duration until = std::chrono::seconds(60);
+  Duration lasts = std::chrono::seconds(15);
+};
+
+template <typename Visitor>
+void describe(Visitor& v, DrawnFaults& c) {
+  v(c.count, "count", "How many.", Range{0, 10'000});
+  v(c.kinds, "kinds", "Of which kinds; without any, of all that hit one engine.", Range{0, 16});
+  v(c.from, "from", "The first may begin then.", Range{0, 1e9});
+  v(c.until, "until", "The last begins before then.", Range{0, 1e9});
+  v(c.lasts, "lasts", "Mean time that one lasts; it is drawn, too.", Range{0.001, 1e6});
+}
+
 // Synthetic, unless `trace` is there.
 struct LoadForm {
   Load load;
@@ -176,6 +194,7 @@ struct ScenarioForm {
   std::vector<GroupForm> fleet;
   LoadForm load;
   std::vector<FaultForm> faults;
+  DrawnFaults drawn_faults;
   Disorder disorder;
   GatewayForm gateway;
   ObjectiveForm objective;
@@ -191,6 +210,7 @@ void describe(Visitor& v, ScenarioForm& c) {
   v(c.fleet, "fleet", "The engines.", spec::Rule(Range{1, 1000}, spec::required));
   v(c.load, "load", "Who comes when, what they ask, how they behave.");
   v(c.faults, "faults", "What goes wrong.", Range{0, 10'000});
+  v(c.drawn_faults, "drawn_faults", "What goes wrong besides, as the seed draws it.");
   v(c.gateway, "gateway", "Settings of the gateway, as in its own configuration.");
   v(c.objective, "objective", "When an answer is good, and what speed is worth.");
   v(c.world, "world", "What lies between clients, gateway and engines.");

@@ -19,7 +19,8 @@ std::string range_text(const Range& range, std::string (*print)(double), std::st
 }
 
 std::string plural(const TypeInfo& type) {
-  if (type.form == TypeInfo::TypeInfo::Form::Block) return "blocks";
+  if (type.form == TypeInfo::Form::Block) return "blocks";
+  if (type.form == TypeInfo::Form::Enum) return "names: " + type.name;
   return type.name == "text" ? "texts" : type.name + "s";
 }
 
