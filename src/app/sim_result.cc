@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 using sim::Metric;
 
 constexpr const char* kStatistics[] = {"mean", "p50", "p90", "p95", "p99", "max"};
-constexpr const char* kDistributions[] = {"ttft", "tpot", "e2e", "task.e2e"};
+constexpr const char* kDistributions[] = {"ttft", "tpot", "e2e", "task.ttft", "task.e2e"};
 
 bool is_of_a_distribution(const Metric& metric) {
   return std::any_of(std::begin(kDistributions), std::end(kDistributions), [&](const char* name) {

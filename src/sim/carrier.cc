@@ -66,6 +66,12 @@ void World::abort(const model::Abort& action) {
   }
 }
 
+bool World::drains_on_abort(truth::SequenceId id) const {
+  const auto flight = flights_.find(id);
+  return flight != flights_.end() &&
+         scenario_.groups[hosts_[flight->second.host].group].drain_on_abort;
+}
+
 void World::close_upstream(truth::SequenceId id) {
   const Flight& flight = flights_.at(id);
   if (flight.reached) at(now_ + scenario_.network, Due::Close, flight.host, id);
@@ -74,17 +80,18 @@ void World::close_upstream(truth::SequenceId id) {
 // The attempt is over for its thread; the core hears of it after `delay`.
 void World::end_flight(truth::SequenceId id, model::AttemptResult result, int status,
                        Duration delay) {
+  const bool drains = drains_on_abort(id);
   const auto found = flights_.find(id);
   const Flight flight = found->second;
   flights_.erase(found);
+  model::AttemptEnded event;
   if (const auto client = clients_.find(flight.request);
       client != clients_.end() && client->second.flight == id) {
+    event.client_left = drains && client->second.gone;
     client->second.flight = 0;
     client->second.tokens = flight.tokens;
-    client->second.decode = flight.latest - flight.first;
   }
   const Dialect& dialect = scenario_.groups[hosts_[flight.host].group].dialect;
-  model::AttemptEnded event;
   event.request = flight.request;
   event.attempt = flight.attempt;
   event.result = result;

@@ -17,6 +17,13 @@ const model::Pool* find_pool(const model::Fleet& fleet, model::PoolId id) {
   return found == fleet.pools.end() ? nullptr : &*found;
 }
 
+// One that does not say has all of them.
+bool has_adapter(const model::Endpoint& endpoint, std::uint64_t lora) {
+  return !endpoint.lists_loras ||
+         std::any_of(endpoint.loras.begin(), endpoint.loras.end(),
+                     [&](const std::string& name) { return flow::lora_hash(name) == lora; });
+}
+
 }  // namespace
 
 void Checker::violated(const std::string& what, Instant now) {
@@ -29,12 +36,12 @@ void Checker::violated(const std::string& what, Instant now) {
 void Checker::applied(const flow::Setup& setup, Instant now) {
   fleet_ = setup.fleet;
   books_.applied(*fleet_, now);
-  std::map<model::EndpointId, model::PoolId> declared;
-  for (const model::Endpoint& e : fleet_->endpoints) declared[e.id] = e.pool;
-  for (const auto& [id, pool] : declared_) {
+  std::map<model::EndpointId, const model::Endpoint*> declared;
+  for (const model::Endpoint& e : fleet_->endpoints) declared[e.id] = &e;
+  for (const auto& [id, endpoint] : declared_) {
     if (!declared.contains(id)) grammar_.remove(id);
   }
-  for (const auto& [id, pool] : declared) {
+  for (const auto& [id, endpoint] : declared) {
     if (!declared_.contains(id)) grammar_.declare(id);
   }
   declared_ = std::move(declared);
@@ -54,7 +61,9 @@ void Checker::event(const model::Event& event, Instant now) {
 
 void Checker::take(const model::RequestArrived& e) {
   ++arrived_;
-  open_[e.request].owner = e.owner;
+  Open& open = open_[e.request];
+  open.owner = e.owner;
+  open.lora = e.lora;
 }
 
 void Checker::take(const model::ClientGone& e) {
@@ -100,7 +109,12 @@ void Checker::take(const model::Dispatch& a, Open& open, Instant now) {
   open.failed = open.passes = false;
   const int running = ++running_[a.endpoint];
   books_.started(a.endpoint);
-  const model::Pool* pool = find_pool(*fleet_, declared->second);
+  const model::Endpoint& endpoint = *declared->second;
+  const model::Pool* pool = find_pool(*fleet_, endpoint.pool);
+  if (ours_ && !endpoint.serves) violated("a dispatch to an engine with other models", now);
+  if (ours_ && open.lora != 0 && !has_adapter(endpoint, open.lora)) {
+    violated("a dispatch to an engine without the adapter", now);
+  }
   if (ours_ && pool->concurrency_max > 0 && running > pool->concurrency_max) {
     violated("INV-8: more requests on an endpoint than its limit", now);
   }
@@ -183,14 +197,14 @@ void Checker::check_rest(const flow::Flow& core, Instant now) {
 void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
   const bool waits =
       fleet_->pools.size() == 1 && std::any_of(open_.begin(), open_.end(), [](const auto& entry) {
-        return !entry.second.endpoint && !entry.second.attempt;
+        return !entry.second.endpoint && !entry.second.attempt && entry.second.lora == 0;
       });
   bool room = false;
   if (waits) {
     for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {
       const bool open = view.standing == recovery::Standing::In ||
                         view.standing == recovery::Standing::ProbeReady;
-      room |= open && view.load.ours + view.load.others < view.load.limit;
+      room |= open && view.serves && view.load.ours + view.load.others < view.load.limit;
     }
   }
   if (!waits || !room) idle_capacity_since_ = kNever;

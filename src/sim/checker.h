@@ -59,6 +59,7 @@ class Checker {
     bool delivered = false;
     model::AttemptId attempt;    // the newest
     model::EndpointId endpoint;  // 0: none runs
+    std::uint64_t lora = 0;
     bool failed = false;         // the newest attempt has ended, and not well
     bool passes = false;         // and its answer may be passed on
   };
@@ -82,7 +83,7 @@ class Checker {
   Books books_;
   model::GrammarChecker grammar_;
   std::shared_ptr<const model::Fleet> fleet_;
-  std::map<model::EndpointId, model::PoolId> declared_;
+  std::map<model::EndpointId, const model::Endpoint*> declared_;  // of fleet_
   std::map<model::EndpointId, int> running_;
   std::unordered_map<model::RequestId, Open> open_;
   std::array<std::uint64_t, model::kOutcomes.size()> outcomes_{};

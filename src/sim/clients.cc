@@ -114,6 +114,8 @@ void World::hang_up(model::RequestId request) {
   Client& client = clients_.at(request);
   if (client.gone) return;
   client.gone = true;
+  // The core hears of it when the engine is done.
+  if (drains_on_abort(client.flight)) return;
   send(model::ClientGone{request}, Duration::zero());
 }
 
@@ -147,8 +149,9 @@ void World::succeeded(Task& task, const Client& client) {
   if (task.counted) {
     report_.e2e.record(to_seconds(now_ - client.arrived));
     report_.ttft.record(to_seconds(first - client.arrived));
-    if (client.has_first && client.tokens > 1) {
-      report_.tpot.record(to_seconds(client.decode) / static_cast<double>(client.tokens - 1));
+    if (client.has_first && task.ask.answer_tokens > 1) {
+      report_.tpot.record(to_seconds(now_ - first) /
+                          static_cast<double>(task.ask.answer_tokens - 1));
     }
     if (good(client.arrived)) ++report_.good;
   }
@@ -160,6 +163,7 @@ void World::succeeded(Task& task, const Client& client) {
     ++report_.tasks_done;
     if (good(task.began)) ++report_.tasks_good;
     report_.task_e2e.record(to_seconds(now_ - task.began));
+    report_.task_ttft.record(to_seconds(first - task.began));
   }
   load_->ended(task.ask, Ending::Answered, now_);
   await_arrival();

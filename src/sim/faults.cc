@@ -45,6 +45,7 @@ void World::begin(const Fault& fault) {
       host.engine->drop_cache();
       return tell_cache(number);
     case Kind::Leave: host.declared = false; return apply();
+    case Kind::Unlist: host.serves = false; return apply();
     case Kind::Reprice:
       price_factor_ *= fault.amount;
       limit_cut_ += kConcurrencyCut;
@@ -72,6 +73,7 @@ void World::end(const Fault& fault) {
       if (host.declared) return;
       add_host(host.group, host.number);
       return apply();
+    case Kind::Unlist: host.serves = true; return apply();
     case Kind::Reprice:
       price_factor_ /= fault.amount;
       limit_cut_ -= kConcurrencyCut;

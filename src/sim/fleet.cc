@@ -73,6 +73,10 @@ model::Fleet World::fleet() const {
     endpoint.id = host.endpoint;
     endpoint.pool = model::PoolId(static_cast<std::uint32_t>(host.group + 1));
     endpoint.address = "10.0.0." + std::to_string(host.endpoint.value()) + ":8000";
+    endpoint.serves = host.serves;
+    endpoint.lists_loras = scenario_.groups[host.group].adapters_apart;
+    if (endpoint.lists_loras) endpoint.loras = {"adapter-1"};
+    if (endpoint.lists_loras && host.number % 2 == 1) endpoint.loras.push_back("adapter-2");
     fleet.endpoints.push_back(endpoint);
   }
   for (int i = 1; i <= scenario_.load.tenants; ++i) {

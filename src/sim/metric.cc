@@ -88,6 +88,8 @@ void add_latencies(Table& t) {
                  &Report::ttft);
   t.distribution("tpot", "Time per further token, of streamed answers", &Report::tpot);
   t.distribution("e2e", "Time to the end, of completed requests", &Report::e2e);
+  t.distribution("task.ttft", "Time from a user's first request to the answer's first token",
+                 &Report::task_ttft);
   t.distribution("task.e2e", "Time from a user's first request to the answer", &Report::task_e2e);
   t.also("ttft.mean", [](const Bucket& b, double) { return ratio(b.ttft_sum, b.answered); });
   t.also("ttft.max", [](const Bucket& b, double) -> Value {

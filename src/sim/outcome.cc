@@ -17,6 +17,7 @@ EngineSums World::sums() const {
       sums.preemptions += c->preemptions;
       sums.finished += c->finished;
       sums.busy_seconds += c->busy_seconds;
+      sums.busy_usd += c->busy_seconds * scenario_.groups[host.group].usd_per_hour / 3600;
     }
   }
   return sums;

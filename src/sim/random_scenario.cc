@@ -59,6 +59,8 @@ EngineGroup random_group(Rng& rng, int count) {
   group.spec.sequences_max = pick<std::int64_t>(rng, {2, 8, 32, 128});
   group.spec.step_tokens_max = pick<std::int64_t>(rng, {512, 2048, 8192});
   group.concurrency_max = pick(rng, {0, 0, 4, 12, 64});
+  group.drain_on_abort = rng.chance(0.2);
+  group.adapters_apart = rng.chance(0.2);
   group.dialect = random_dialect(rng);
   return group;
 }
@@ -101,7 +103,7 @@ Load random_load(Rng& rng, std::int64_t requests) {
 Fault random_fault(Rng& rng, double run_seconds, bool may_drain) {
   using Kind = Fault::Kind;
   Fault fault;
-  fault.kind = static_cast<Kind>(rng.below(may_drain ? 11 : 10));
+  fault.kind = static_cast<Kind>(rng.below(may_drain ? 12 : 11));
   fault.at = Instant{} + seconds(rng.uniform(0, run_seconds));
   fault.lasts = seconds(rng.uniform(0.1, run_seconds / 4));
   fault.engine = rng.below(16);

@@ -22,6 +22,7 @@ struct EngineSums {
   std::int64_t preemptions = 0;
   std::int64_t finished = 0;
   double busy_seconds = 0;
+  double busy_usd = 0;       // their price, as the scenario declares it
 };
 
 struct Report {
@@ -33,12 +34,13 @@ struct Report {
   // What users saw, of tasks that came after the warm-up; the rest of the report is of all.
   std::uint64_t good = 0;                // requests completed within both objectives
   Histogram ttft;                        // s, from arrival to the first token at the gateway
-  Histogram tpot;                        // s, per token after the first, of streamed answers
   Histogram e2e;                         // s, of completed requests
   std::uint64_t tasks = 0;               // what users wanted; each is one request or more
   std::uint64_t tasks_done = 0;          // that got an answer
   std::uint64_t tasks_good = 0;          // within both objectives, from their first request on
   Histogram task_e2e;                    // s, of tasks done, from their first request on
+  Histogram task_ttft;                   // s, likewise, to the first token
+  Histogram tpot;                        // s per token after the first, of streamed answers
   std::uint64_t client_retries = 0;      // requests that a client's library sent again
   std::uint64_t client_timeouts = 0;     // requests that it gave up waiting for
   std::uint64_t pressed = 0;             // requests that a user sent beside another

@@ -48,6 +48,8 @@ struct EngineGroup {
   int count = 2;
   double usd_per_hour = 2;
   int concurrency_max = 0;        // 0: what the engine tells
+  bool drain_on_abort = false;    // an answer whose client left runs on to its end
+  bool adapters_apart = false;    // every other engine lists the first adapter alone
   Dialect dialect;
 };
 
@@ -62,6 +64,7 @@ struct Fault {
     Freeze,    // metrics stay as they are
     Forget,    // the prefix cache is lost; has no duration
     Leave,     // the endpoint leaves the fleet; after the duration a new one joins
+    Unlist,    // the engine lists other models than its pool's
     Reprice,   // the pool costs `amount` times as much, and its concurrency limit changes
     Drain,     // our time to drain is over
   };

@@ -70,6 +70,8 @@ void describe(Visitor& v, GroupForm& c) {
     "Price of one engine in USD; with `profile`, list price unless written.", Range{0, 1e5});
   v(c.group.concurrency_max, "concurrency_max",
     "Requests that the gateway sends to one at once; 0: as many as it tells.", Range{0, 1e6});
+  v(c.group.drain_on_abort, "drain_on_abort", "An answer whose client left runs on to its end.");
+  v(c.group.adapters_apart, "adapters_apart", "Every other engine lists the first adapter alone.");
   v(c.group.spec, "engine", "The engine itself; with `profile`, its capacity is known.");
   v(c.group.dialect, "tells", "What the engine tells in answers and metrics.");
 }
@@ -244,5 +246,5 @@ struct signalbox::EnumNames<signalbox::sim::Fault::Kind> {
       {Kind::Die, "die"},           {Kind::Slow, "slow"},     {Kind::Stall, "stall"},
       {Kind::Fail, "fail"},         {Kind::Throttle, "throttle"}, {Kind::Cut, "cut"},
       {Kind::Freeze, "freeze"},     {Kind::Forget, "forget"}, {Kind::Leave, "leave"},
-      {Kind::Reprice, "reprice"},   {Kind::Drain, "drain"}};
+      {Kind::Unlist, "unlist"},     {Kind::Reprice, "reprice"}, {Kind::Drain, "drain"}};
 };

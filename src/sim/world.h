@@ -62,6 +62,7 @@ class World {
     std::size_t number = 0;          // among the scenario's engines; a newcomer takes one over
     model::EndpointId endpoint;
     bool declared = true;            // in the fleet
+    bool serves = true;              // lists the pool's model
     bool down = false;
     bool frozen = false;
     double fail = 0;                 // shares of requests
@@ -121,7 +122,6 @@ class World {
     Instant first{};                 // first token at the gateway
     bool has_first = false;
     std::int64_t tokens = 0;         // that its last attempt gave
-    Duration decode{};               // from the first of them to the last
   };
 
   // world.cc
@@ -159,6 +159,7 @@ class World {
   void end_flight(truth::SequenceId id, model::AttemptResult result, int status, Duration delay);
   void digest(std::uint32_t thread);
   void close_upstream(truth::SequenceId id);
+  bool drains_on_abort(truth::SequenceId id) const;  // whether its pool does
 
   // engines.cc
   void add_host(std::size_t group, std::size_t number);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Greedy seats; a rank is found by a walk, since an instance has few.
+#include "core/dispatch/seating.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace signalbox::dispatch {
+
+Seating::Seating(const Instance& instance, std::vector<Departure>& out)
+    : instance_(instance), out_(out) {}
+
+bool Seating::seated(std::size_t passenger) const {
+  return passenger < seated_.size() && seated_[passenger];
+}
+
+double Seating::tokens_left() const {
+  double left = 0;
+  for (const Rank& r : instance_.ranks) left += std::max(0.0, instance_.chunk_tokens - r.tokens);
+  return left;
+}
+
+// A prompt longer than a chunk goes on in later passes, so it wants a rank of its own.
+bool Seating::fits(const Rank& rank, const Passenger& p) const {
+  return rank.tokens <= 0 || rank.tokens + p.tokens <= instance_.chunk_tokens;
+}
+
+std::size_t Seating::shortest(const Passenger& p) const {
+  const std::size_t none = instance_.ranks.size();
+  std::size_t best = none;
+  for (std::size_t i = 0; i < none; ++i) {
+    const Rank& rank = instance_.ranks[i];
+    if (!fits(rank, p)) continue;
+    if (best == none || rank.seconds < instance_.ranks[best].seconds) best = i;
+  }
+  return best;
+}
+
+void Seating::take(std::size_t rank, std::span<const Passenger> line, std::size_t passenger) {
+  instance_.ranks[rank].tokens += line[passenger].tokens;
+  instance_.ranks[rank].seconds += line[passenger].seconds;
+  if (seated_.size() < line.size()) seated_.resize(line.size());
+  seated_[passenger] = true;
+  out_.push_back({static_cast<std::uint32_t>(passenger), static_cast<std::uint32_t>(rank)});
+}
+
+void Seating::seat(std::span<const Passenger> line, std::size_t count) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return line[a].seconds != line[b].seconds ? line[a].seconds > line[b].seconds : a < b;
+  });
+  for (const std::size_t i : order) {
+    const std::size_t rank = shortest(line[i]);
+    if (rank < instance_.ranks.size()) take(rank, line, i);
+  }
+}
+
+void Seating::fill_free_seats(std::span<const Passenger> line, std::size_t from) {
+  double length = 0;
+  for (const Rank& r : instance_.ranks) length = std::max(length, r.seconds);
+  for (std::size_t i = from; i < line.size(); ++i) {
+    if (seated(i)) continue;
+    const std::size_t rank = shortest(line[i]);
+    if (rank == instance_.ranks.size()) continue;
+    if (instance_.ranks[rank].seconds + line[i].seconds <= length) take(rank, line, i);
+  }
+}
+
+void Seating::fill_up(std::span<const Passenger> line, std::size_t from) {
+  for (std::size_t i = from; i < line.size(); ++i) {
+    if (seated(i)) continue;
+    const std::size_t rank = shortest(line[i]);
+    if (rank < instance_.ranks.size()) take(rank, line, i);
+  }
+  std::size_t next = from;
+  for (std::size_t rank = 0; rank < instance_.ranks.size(); ++rank) {
+    if (instance_.ranks[rank].tokens >= instance_.chunk_tokens) continue;
+    while (next < line.size() && seated(next)) ++next;
+    if (next == line.size()) return;
+    take(rank, line, next);
+  }
+}
+
+}  // namespace signalbox::dispatch
