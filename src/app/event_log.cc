@@ -93,14 +93,7 @@ std::string gap_record(std::uint64_t lost) {
 // The deciding rooms' settings travel as the Gateway document that declares them.
 std::string settings_yaml(const flow::Config& config) {
   spec::Config document;
-  document.gateway.admission = config.admission;
-  document.gateway.cache = config.cache;
-  document.gateway.prediction.calibration = config.calibrator;
-  document.gateway.prediction.output_lengths = config.lengths;
-  document.gateway.ledger = config.ledger;
-  document.gateway.recovery = config.recovery;
-  document.gateway.routing = config.routing;
-  document.gateway.limits.decisions_kept = static_cast<int>(config.decisions_kept);
+  document.gateway = flow::gateway_of(config);
   return spec::to_yaml(document);
 }
 

@@ -331,6 +331,24 @@ TEST_F(ScenarioFileTest, SeveralPackedPartsAreOneText) {
   EXPECT_FALSE(read_unpacked(path, 5).has_value());
 }
 
+TEST_F(ScenarioFileTest, WhatIsWrittenCanBeReadAgain) {
+  auto file = open(kSmall);
+  ASSERT_TRUE(file.has_value());
+  const std::string text = sim::to_yaml(file->form());
+  auto again = open(text);
+  ASSERT_TRUE(again.has_value()) << again.error().message << "\n" << text;
+  EXPECT_EQ(sim::to_yaml(again->form()), text);
+  EXPECT_EQ(sim::run(*again->scenario(7)).digest, sim::run(*file->scenario(7)).digest);
+  int written = 0;
+  for (std::uint64_t seed = 100; seed < 130; ++seed) {
+    const auto form = sim::form_of(sim::random_scenario(seed, 100));
+    if (!form) continue;
+    ++written;
+    EXPECT_EQ(wrong(sim::to_yaml(*form)), "") << sim::to_yaml(*form);
+  }
+  EXPECT_GT(written, 5);
+}
+
 // The example of the reference page.
 TEST_F(ScenarioFileTest, TheExampleOfTheReferenceIsValid) {
   const std::string page = sim::scenario_markdown();

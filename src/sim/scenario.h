@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,29 @@
 #include "sim/load_settings.h"
 
 namespace signalbox::sim {
+
+// An engine that no table knows, by the two formulas of its step times.
+struct Steps {
+  double prefill_ms = 10;
+  double prefill_token_ms = 0.02;
+  double prefill_square_ms = 1e-6;
+  double decode_ms = 8;
+  double decode_sequence_ms = 0.05;
+  double decode_token_ms = 4e-5;
+};
+
+template <typename Visitor>
+void describe(Visitor& v, Steps& c) {
+  v(c.prefill_ms, "prefill_ms", "A step with prefill: whatever is in it.", Range{0, 1e5});
+  v(c.prefill_token_ms, "prefill_token_ms", "And for each prompt token.", Range{0, 1e3});
+  v(c.prefill_square_ms, "prefill_square_ms",
+    "And for each prompt token and token of context before it.", Range{0, 1});
+  v(c.decode_ms, "decode_ms", "A step without prefill: whatever is in it.", Range{0, 1e5});
+  v(c.decode_sequence_ms, "decode_sequence_ms", "And for each sequence.", Range{0, 1e3});
+  v(c.decode_token_ms, "decode_token_ms", "And for each token of context.", Range{0, 1});
+}
+
+truth::StepTable table_of(const Steps& steps);
 
 // What an engine tells, in its answers and its metrics. What it does not tell is absent.
 struct Dialect {
@@ -41,6 +65,7 @@ void describe(Visitor& v, Dialect& c) {
 struct EngineGroup {
   std::string model = "model-a";  // pools of the same name serve the same model
   truth::EngineSpec spec;
+  std::optional<Steps> steps;     // the formula of spec.table, where it is one
   std::string profile;            // of the core's catalogue; empty: the core knows nothing
   std::string accelerator;
   std::string precision;
@@ -74,6 +99,12 @@ struct Fault {
   std::size_t engine = 0;  // modulo the number of engines
   double amount = 1;
 };
+
+// What `amount` is of a kind; whether it hits the fleet and no engine; whether it has no duration.
+enum class Amount : std::uint8_t { None, Factor, Share };
+Amount amount_of(Fault::Kind kind);
+bool is_of_all(Fault::Kind kind);
+bool is_of_a_moment(Fault::Kind kind);
 
 // How far events stray from the order in which things happened, within what the grammar allows.
 struct Disorder {

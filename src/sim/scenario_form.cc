@@ -19,6 +19,13 @@ namespace {
 using spec::quote;
 using spec::suggestion;
 
+// The measured engine that `profile` means: of the model before the `@`, or of `model`.
+Result<const truth::Profile*> profile_of(std::string_view model, std::string_view profile) {
+  const std::size_t at = profile.find('@');
+  if (at == profile.npos) return truth::find_profile(model, profile);
+  return truth::find_profile(profile.substr(0, at), profile.substr(at + 1));
+}
+
 constexpr std::string_view kOurs = "signalbox";
 
 std::string item(const std::string& list, std::size_t i) {
@@ -60,32 +67,10 @@ Numbers reach_of(const ScenarioForm& form, const FaultForm& fault) {
                          : Numbers{0, numbers.back().first + numbers.back().count};
 }
 
-enum class Wants : std::uint8_t { Nothing, Factor, Share };
-
-Wants wants(Fault::Kind kind) {
-  using Kind = Fault::Kind;
-  switch (kind) {
-    case Kind::Slow:
-    case Kind::Reprice: return Wants::Factor;
-    case Kind::Fail:
-    case Kind::Throttle:
-    case Kind::Cut: return Wants::Share;
-    default: return Wants::Nothing;
-  }
-}
-
-bool is_of_all(Fault::Kind kind) {
-  return kind == Fault::Kind::Reprice || kind == Fault::Kind::Drain;
-}
-
 // Those that are drawn when no kinds are named.
 constexpr std::initializer_list<Fault::Kind> kDrawn = {
     Fault::Kind::Die,      Fault::Kind::Slow, Fault::Kind::Stall,  Fault::Kind::Fail,
     Fault::Kind::Throttle, Fault::Kind::Cut,  Fault::Kind::Freeze, Fault::Kind::Forget};
-
-bool is_of_a_moment(Fault::Kind kind) {
-  return kind == Fault::Kind::Forget || kind == Fault::Kind::Drain;
-}
 
 class Checker {
  public:
@@ -117,10 +102,10 @@ class Checker {
       report_.add(path + ".name", quote(g.name) + " is the name of an earlier entry; change it.");
     }
     if (g.profile.empty()) return;
-    if (g.steps) {
+    if (g.group.steps) {
       report_.add(path + ".steps", "is a second source of step times beside `profile`; keep one.");
     }
-    const auto profile = truth::find_profile(g.group.model, g.profile);
+    const auto profile = profile_of(g.group.model, g.profile);
     if (!profile) report_.add(path + ".profile", profile.error().message);
   }
 
@@ -147,8 +132,8 @@ class Checker {
         report_.add(path + "." + name, "has no meaning for kind " + kind + "; remove it.");
       }
     };
-    belongs("factor", f.factor.has_value(), wants(f.kind) == Wants::Factor);
-    belongs("share", f.share.has_value(), wants(f.kind) == Wants::Share);
+    belongs("factor", f.factor.has_value(), amount_of(f.kind) == Amount::Factor);
+    belongs("share", f.share.has_value(), amount_of(f.kind) == Amount::Share);
     belongs("lasts", f.lasts > Duration::zero(), !is_of_a_moment(f.kind));
     if (is_of_all(f.kind)) {
       belongs("group", !f.group.empty(), false);
@@ -210,12 +195,7 @@ const spec::Node* child(const spec::Node& block, std::string_view key) {
 
 EngineGroup group_of(const GroupForm& form) {
   EngineGroup group = form.group;
-  if (form.steps) {
-    const Steps& s = *form.steps;
-    group.spec.table =
-        truth::StepTable::formula(s.prefill_ms, s.prefill_token_ms, s.prefill_square_ms,
-                                  s.decode_ms, s.decode_sequence_ms, s.decode_token_ms);
-  }
+  if (group.steps) group.spec.table = table_of(*group.steps);
   return group;
 }
 
@@ -256,8 +236,8 @@ void draw_faults(const DrawnFaults& wanted, std::size_t engines, std::uint64_t s
     const double share = rng.uniform(0.1, 0.9);
     const double factor = rng.uniform(2, 10);
     if (!is_of_a_moment(fault.kind)) fault.lasts = from_seconds(lasts);
-    if (wants(fault.kind) == Wants::Share) fault.amount = share;
-    if (wants(fault.kind) == Wants::Factor) fault.amount = factor;
+    if (amount_of(fault.kind) == Amount::Share) fault.amount = share;
+    if (amount_of(fault.kind) == Amount::Factor) fault.amount = factor;
     out.push_back(fault);
   }
 }
@@ -268,7 +248,7 @@ void prepare(GroupForm& form, const spec::Node& node) {
   const spec::Node* model = child(node, "model");
   const spec::Node* wanted = child(node, "profile");
   if (model == nullptr || wanted == nullptr) return;
-  const auto profile = truth::find_profile(model->text, wanted->text);
+  const auto profile = profile_of(model->text, wanted->text);
   if (!profile) return;
   const truth::Profile& p = **profile;
   form.group.spec = truth::EngineSpec::from(p);
@@ -309,6 +289,7 @@ std::optional<Scenario> make_scenario(const ScenarioForm& form, std::uint64_t se
   draw_faults(form.drawn_faults, numbers.back().first + numbers.back().count, seed, s.faults);
   s.disorder = form.disorder;
   s.config = flow::config_of(form.gateway.gateway);
+  s.config.decisions_kept = form.gateway.limits.limits.decisions_kept;
   s.first_token_timeout = form.gateway.timeouts.timeouts.first_token;
   s.idle_timeout = form.gateway.timeouts.timeouts.event_idle;
   s.load = form.load.load;

@@ -23,32 +23,10 @@
 
 namespace signalbox::sim {
 
-// An engine that no table knows, by the two formulas of its step times.
-struct Steps {
-  double prefill_ms = 10;
-  double prefill_token_ms = 0.02;
-  double prefill_square_ms = 1e-6;
-  double decode_ms = 8;
-  double decode_sequence_ms = 0.05;
-  double decode_token_ms = 4e-5;
-};
-
-template <typename Visitor>
-void describe(Visitor& v, Steps& c) {
-  v(c.prefill_ms, "prefill_ms", "A step with prefill: whatever is in it.", Range{0, 1e5});
-  v(c.prefill_token_ms, "prefill_token_ms", "And for each prompt token.", Range{0, 1e3});
-  v(c.prefill_square_ms, "prefill_square_ms",
-    "And for each prompt token and token of context before it.", Range{0, 1});
-  v(c.decode_ms, "decode_ms", "A step without prefill: whatever is in it.", Range{0, 1e5});
-  v(c.decode_sequence_ms, "decode_sequence_ms", "And for each sequence.", Range{0, 1e3});
-  v(c.decode_token_ms, "decode_token_ms", "And for each token of context.", Range{0, 1});
-}
-
 // Equal engines. The members of `group` that a profile decides are not settings of their own.
 struct GroupForm {
   std::string name;                // empty: none that faults could mean
   std::string profile;
-  std::optional<Steps> steps;
   bool known = true;
   EngineGroup group;
 };
@@ -59,11 +37,11 @@ void prepare(GroupForm& form, const spec::Node& node);
 template <typename Visitor>
 void describe(Visitor& v, GroupForm& c) {
   v(c.name, "name", "Name by which faults mean these engines.");
-  v(c.group.model, "model", "What they serve; equal names, one model. With `profile`: a name of "
-    "the catalogue, such as `Llama-3.1-70B`.");
+  v(c.group.model, "model", "What they serve, such as `Llama-3.1-70B`; equal names, one model.");
   v(c.profile, "profile",
-    "Measured step times, `GPU[xTP][/PRECISION]` such as `h100x4/fp8`; empty: see `steps`.");
-  v(c.steps, "steps", "Step times by formula, for an engine without a profile.");
+    "Measured step times, `[MODEL@]GPU[xTP][/PRECISION]` such as `h100x4/fp8`; MODEL is the "
+    "catalogue's name where `model` is another one; empty: see `steps`.");
+  v(c.group.steps, "steps", "Step times by formula, for an engine without a profile.");
   v(c.known, "known", "Whether the gateway knows the profile; if not, it has to learn all of it.");
   v(c.group.count, "count", "Engines.", Range{1, 10'000});
   v(c.group.usd_per_hour, "usd_per_hour",
@@ -157,14 +135,26 @@ void describe(Visitor& v, TimeoutsForm& c) {
   describe(only, c.timeouts);
 }
 
+struct LimitsForm {
+  spec::Limits limits;
+};
+
+template <typename Visitor>
+void describe(Visitor& v, LimitsForm& c) {
+  Only<Visitor> only{v, {"decisions_kept"}};
+  describe(only, c.limits);
+}
+
 // The settings of the gateway that mean something here, under their own names.
 struct GatewayForm {
   spec::Gateway gateway;
+  LimitsForm limits;
   TimeoutsForm timeouts;
 };
 
 template <typename Visitor>
 void describe(Visitor& v, GatewayForm& c) {
+  v(c.limits, "limits", "The most that it takes up.");
   v(c.timeouts, "timeouts", "How long it waits for engines.");
   Only<Visitor> only{v, {"admission", "cache", "prediction", "ledger", "recovery", "routing"}};
   describe(only, c.gateway);
@@ -233,6 +223,14 @@ std::optional<Scenario> make_scenario(const ScenarioForm& form, std::uint64_t se
 
 // Whether some line compares with the run without faults.
 bool wants_baseline(const ScenarioForm& form);
+
+// The form that says this scenario; nothing when it plays a trace, which no file may have. What has
+// no meaning (the share of a fault that has none) is left out.
+std::optional<ScenarioForm> form_of(const Scenario& scenario);
+
+// As a tree and as YAML, without what is at its default; reading it gives the same form.
+spec::Node to_tree(const ScenarioForm& form);
+std::string to_yaml(const ScenarioForm& form);
 
 // docs/reference/scenario.md.
 std::string scenario_markdown();

@@ -17,4 +17,17 @@ Config config_of(const spec::Gateway& gateway) {
   return config;
 }
 
+spec::Gateway gateway_of(const Config& config) {
+  spec::Gateway gateway;
+  gateway.admission = config.admission;
+  gateway.cache = config.cache;
+  gateway.prediction.calibration = config.calibrator;
+  gateway.prediction.output_lengths = config.lengths;
+  gateway.ledger = config.ledger;
+  gateway.recovery = config.recovery;
+  gateway.routing = config.routing;
+  gateway.limits.decisions_kept = static_cast<int>(config.decisions_kept);
+  return gateway;
+}
+
 }  // namespace signalbox::flow
