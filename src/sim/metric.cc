@@ -171,7 +171,8 @@ void add_states(Table& t) {
 }
 
 void add_costs(Table& t) {
-  t.whole("busy", Unit::Share, "Time of engines in the fleet that went into steps.",
+  t.whole("busy", Unit::Share,
+          "Time in steps over the time of engines in the fleet; who left may still work.",
           [](const Report& r) { return ratio(r.engines.busy_seconds, r.engine_seconds); });
   t.whole("cost", Unit::Usd, "What the fleet cost, idle or not.",
           [](const Report& r) { return Value(r.usd); });
