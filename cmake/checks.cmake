@@ -14,6 +14,18 @@ if(SIGNALBOX_TESTS)
            ${CMAKE_SOURCE_DIR}/scripts/reference.py $<TARGET_FILE:signalbox> --check)
   set_tests_properties(house.reference PROPERTIES LABELS house TIMEOUT 120)
 
+  # Scenarios with what they expect; those of recorded traffic where the records are.
+  file(GLOB scenarios CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scenarios/*/*.yaml)
+  set(recorded ${scenarios})
+  list(FILTER scenarios EXCLUDE REGEX "/traces/")
+  list(FILTER recorded INCLUDE REGEX "/traces/")
+  add_test(NAME scenarios COMMAND signalbox sim run ${scenarios})
+  set_tests_properties(scenarios PROPERTIES LABELS scenarios TIMEOUT 300)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/../shared/data/traces)
+    add_test(NAME scenarios.traces COMMAND signalbox sim run ${recorded})
+    set_tests_properties(scenarios.traces PROPERTIES LABELS scenarios TIMEOUT 600)
+  endif()
+
   # End to end: one test per e2e/test_SUITE.py. Sanitized programs get more time.
   file(GLOB suites CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/e2e/test_*.py)
   if(SIGNALBOX_SANITIZE)

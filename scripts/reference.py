@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs/reference"
 AGAIN = "`scripts/reference.py build/dev/signalbox` writes it; a test holds it fresh."
 
-COMMANDS = ["serve", "validate", "explain", "get", "top", "replay", "docs", "engine"]
+COMMANDS = ["serve", "validate", "explain", "get", "top", "replay", "docs", "engine",
+            "sim", "sim run", "sim metrics"]
 
 # Path of the admin API: what it is for. The shapes below it are taken from answers.
 PATHS = {

@@ -9,6 +9,7 @@
 #include "app/compose.h"
 #include "app/table.h"
 #include "base/check.h"
+#include "core/flow/config_of.h"
 #include "core/flow/flow.h"
 #include "io/telemetry/log.h"
 
@@ -114,19 +115,6 @@ std::optional<std::vector<model::TenantId>> who_may_ask(const model::Fleet& flee
 }
 
 }  // namespace
-
-flow::Config core_config(const spec::Gateway& gateway) {
-  flow::Config config;
-  config.admission = gateway.admission;
-  config.cache = gateway.cache;
-  config.calibrator = gateway.prediction.calibration;
-  config.lengths = gateway.prediction.output_lengths;
-  config.ledger = gateway.ledger;
-  config.recovery = gateway.recovery;
-  config.routing = gateway.routing;
-  config.decisions_kept = gateway.limits.decisions_kept;
-  return config;
-}
 
 Controller::Controller(net::Loop& loop, host::CoreHost& host, Publisher publisher,
                        std::uint64_t seed, Resolver::Lookup lookup)
@@ -377,7 +365,7 @@ void Controller::publish() {
   published_ = published;
   // The workers first: the core may name a new endpoint as soon as it knows it.
   publisher_(published_);
-  host_.apply({core_config(loaded_.config.gateway), published_->fleet});
+  host_.apply({flow::config_of(loaded_.config.gateway), published_->fleet});
 }
 
 void Controller::watch() {

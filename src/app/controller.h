@@ -15,7 +15,6 @@
 
 #include "app/resolver.h"
 #include "app/tls_contexts.h"
-#include "core/flow/config.h"
 #include "core/spec/compile.h"
 #include "core/spec/directory.h"
 #include "io/config/load.h"
@@ -91,8 +90,5 @@ class Controller {
   net::Timer resolve_timer_;
   net::Timer rebuild_timer_;
 };
-
-// The settings of the deciding rooms, out of a configuration.
-flow::Config core_config(const spec::Gateway& gateway);
 
 }  // namespace signalbox::app

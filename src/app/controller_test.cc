@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/flow/config_of.h"
+
 namespace signalbox::app {
 namespace {
 
@@ -78,7 +80,7 @@ class ControllerTest : public ::testing::Test {
   }
 
   std::unique_ptr<net::Loop> loop_ = *net::Loop::create();
-  host::CoreHost host_{std::make_unique<flow::Flow>(core_config({}), 7), nullptr};
+  host::CoreHost host_{std::make_unique<flow::Flow>(flow::config_of({}), 7), nullptr};
   std::shared_ptr<DeadDns> dns_ = std::make_shared<DeadDns>();
   std::unique_ptr<Controller> controller_;
 };

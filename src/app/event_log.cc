@@ -11,7 +11,7 @@
 #include <set>
 #include <system_error>
 
-#include "app/controller.h"
+#include "core/flow/config_of.h"
 #include "core/flow/flow.h"
 #include "core/model/codec.h"
 #include "core/spec/config.h"
@@ -93,14 +93,7 @@ std::string gap_record(std::uint64_t lost) {
 // The deciding rooms' settings travel as the Gateway document that declares them.
 std::string settings_yaml(const flow::Config& config) {
   spec::Config document;
-  document.gateway.admission = config.admission;
-  document.gateway.cache = config.cache;
-  document.gateway.prediction.calibration = config.calibrator;
-  document.gateway.prediction.output_lengths = config.lengths;
-  document.gateway.ledger = config.ledger;
-  document.gateway.recovery = config.recovery;
-  document.gateway.routing = config.routing;
-  document.gateway.limits.decisions_kept = static_cast<int>(config.decisions_kept);
+  document.gateway = flow::gateway_of(config);
   return spec::to_yaml(document);
 }
 
@@ -268,7 +261,7 @@ class Replayer {
       return broken("holds settings that this version does not accept; replay the log with the "
                     "version that wrote it. " + loaded.error().message);
     }
-    flow::Setup setup{core_config(loaded->config.gateway),
+    flow::Setup setup{flow::config_of(loaded->config.gateway),
                       std::make_shared<const model::Fleet>(std::move(*fleet))};
     if (!flow_) flow_ = std::make_unique<flow::Flow>(setup.config, seed_);
     flow_->apply(setup, now_, actions_);

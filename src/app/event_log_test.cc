@@ -13,9 +13,10 @@
 #include <fstream>
 #include <iterator>
 
-#include "app/controller.h"
 #include "base/rng.h"
+#include "core/flow/config_of.h"
 #include "core/flow/flow.h"
+#include "core/spec/config.h"
 #include "io/host/fleet_for_test.inc"
 
 namespace signalbox::app {
@@ -398,7 +399,7 @@ TEST(CoreConfig, has_every_block_of_the_gateways_that_the_core_reads) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Rng rng(seed, "config");
     const spec::Config drawn = spec::random(rng);
-    const flow::Config core = core_config(drawn.gateway);
+    const flow::Config core = flow::config_of(drawn.gateway);
     spec::Config back = drawn;
     back.gateway.admission = core.admission;
     back.gateway.cache = core.cache;

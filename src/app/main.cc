@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/engine_command.h"
 #include "app/natural.h"
+#include "app/sim_command.h"
 
 namespace {
 
@@ -108,12 +109,15 @@ int main(int argc, char** argv) {
   std::string page;
   CLI::App* d = app.add_subcommand("docs", "Print generated reference pages");
   d->footer("Example: signalbox docs settings > settings.md");
-  d->add_option("page", page, "settings or schema")
+  d->add_option("page", page, "settings, schema or scenario")
       ->required()
-      ->check(CLI::IsMember({"settings", "schema"}));
+      ->check(CLI::IsMember({"settings", "schema", "scenario"}));
 
   EngineCommand engine;
   engine.add(app);
+
+  SimCommand sim;
+  sim.add(app);
 
   if (names_no_command(app, argc, argv)) return 2;
   try {
@@ -123,6 +127,7 @@ int main(int argc, char** argv) {
   }
   if (app.got_subcommand("serve")) return serve(serve_options);
   if (app.got_subcommand("engine")) return engine.run();
+  if (app.got_subcommand("sim")) return sim.run();
   if (v->parsed()) return validate(validate_options);
   if (r->parsed()) return replay(replay_options);
   if (e->parsed()) return explain(admin_options, request);

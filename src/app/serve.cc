@@ -18,6 +18,7 @@
 #include "app/file_watch.h"
 #include "app/log_paths.h"
 #include "app/tls_contexts.h"
+#include "core/flow/config_of.h"
 #include "core/flow/flow.h"
 #include "io/gateway/admin_server.h"
 #include "io/gateway/worker.h"
@@ -268,7 +269,7 @@ Result<int> Server::run() {
   TRY_ASSIGN(loop_, net::Loop::create());
   Signals signals(*loop_, [this](int number) { on_signal(number); });
   file_limit_ = raise_file_limit();
-  const flow::Config core = core_config(initial_.config.gateway);
+  const flow::Config core = flow::config_of(initial_.config.gateway);
   // The event log must exist before the host that feeds it.
   if (!initial_.config.gateway.logs.events.empty()) {
     TRY_ASSIGN(event_log_, EventLog::open(initial_.config.gateway.logs.events, seed_));

@@ -10,6 +10,7 @@
 #include "app/log_paths.h"
 #include "app/tls_contexts.h"
 #include "core/spec/schema.h"
+#include "sim/scenario_form.h"
 
 namespace signalbox::app {
 
@@ -79,6 +80,7 @@ int replay(const ReplayOptions& options) {
 int docs(const std::string& page) {
   if (page == "settings") std::fputs(spec::settings_markdown().c_str(), stdout);
   else if (page == "schema") std::fputs(spec::json_schema().c_str(), stdout);
+  else if (page == "scenario") std::fputs(sim::scenario_markdown().c_str(), stdout);
   else return 2;
   return 0;
 }

@@ -5,12 +5,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 namespace signalbox::app {
 namespace {
 
+// A number, or one with its unit: `4`, `-1.5e3`, `98 %`, `250 ms`, `4.1/s`.
 bool is_figure(const std::string& cell) {
-  return !cell.empty() && cell.find_first_not_of("0123456789.-+%e") == std::string::npos;
+  if (cell.empty() || cell[0] == 'e') return false;
+  const std::size_t end = cell.find_first_not_of("0123456789.-+%e");
+  if (end == std::string::npos) return true;
+  constexpr std::string_view kUnits[] = {" s", " ms", " %", "/s", " USD"};
+  return end > 0 && std::find(std::begin(kUnits), std::end(kUnits), cell.substr(end)) !=
+                        std::end(kUnits);
 }
 
 }  // namespace

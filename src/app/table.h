@@ -12,7 +12,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> heads) { rows_.push_back(std::move(heads)); }
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  // Columns as wide as their widest cell, two spaces between; figures to the right.
+  // Columns as wide as their widest cell, two spaces between; figures, with their units, to the
+  // right.
   std::string text() const;
 
  private:

@@ -89,6 +89,7 @@ void World::end_flight(truth::SequenceId id, model::AttemptResult result, int st
       client != clients_.end() && client->second.flight == id) {
     event.client_left = drains && client->second.gone;
     client->second.flight = 0;
+    client->second.tokens = flight.tokens;
   }
   const Dialect& dialect = scenario_.groups[hosts_[flight.host].group].dialect;
   event.request = flight.request;

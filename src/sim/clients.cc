@@ -68,6 +68,7 @@ void World::request(std::uint64_t number, int retries) {
   if (const Duration timeout = scenario_.load.sdk.timeout; timeout > Duration::zero()) {
     at(now_ + timeout, Due::Timeout, 0, id.value());
   }
+  report_.series.arrived(now_);
   decider_->asked(id, ask);
   feed(std::move(event));
 }
@@ -126,6 +127,8 @@ void World::conclude(const model::Conclude& action) {
   clients_.erase(found);
   Task& task = tasks_.at(client.task);
   std::erase(task.requests, action.request);
+  if (action.outcome == model::Outcome::Completed) report_.answer_tokens += client.tokens;
+  if (action.outcome == model::Outcome::Truncated) report_.lost_tokens += client.tokens;
   if (!client.gone) {
     if (action.outcome == model::Outcome::Completed) {
       succeeded(task, client);
@@ -152,6 +155,7 @@ void World::succeeded(Task& task, const Client& client) {
     }
     if (good(client.arrived)) ++report_.good;
   }
+  report_.series.answered(now_, to_seconds(first - client.arrived), good(client.arrived));
   if (task.done) return;
   task.done = true;
   task.retries_due = 0;

@@ -11,7 +11,11 @@ constexpr int kConcurrencyCut = 2;
 
 // The engine that holds this number now: who joined last.
 std::uint32_t World::host_of(const Fault& fault) const {
-  const std::size_t number = fault.engine % (hosts_.back().number + 1);
+  std::size_t engines = 0;
+  for (const EngineGroup& group : scenario_.groups) {
+    engines += static_cast<std::size_t>(group.count);
+  }
+  const std::size_t number = fault.engine % engines;
   std::uint32_t found = 0;
   for (std::uint32_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].number == number) found = i;
@@ -20,6 +24,7 @@ std::uint32_t World::host_of(const Fault& fault) const {
 }
 
 void World::begin(const Fault& fault) {
+  pay();
   const std::uint32_t number = host_of(fault);
   Host& host = hosts_[number];
   using Kind = Fault::Kind;
@@ -53,6 +58,7 @@ void World::begin(const Fault& fault) {
 
 void World::end(const Fault& fault) {
   --faults_open_;
+  pay();
   Host& host = hosts_[host_of(fault)];
   using Kind = Fault::Kind;
   switch (fault.kind) {

@@ -83,9 +83,18 @@ model::Fleet World::fleet() const {
     fleet.tenants.push_back({model::TenantId(static_cast<std::uint32_t>(i)),
                              "tenant-" + std::to_string(i), scenario_.load.tenant_cap});
   }
+  if (scenario_.latency_weight != 1 || scenario_.seconds_per_usd != 0) {
+    model::Objective objective;
+    objective.id = model::ObjectiveId(1);
+    objective.name = "objective";
+    objective.latency_weight = scenario_.latency_weight;
+    objective.seconds_per_usd = scenario_.seconds_per_usd;
+    fleet.objectives.push_back(objective);
+  }
   for (std::uint32_t i = 1; i <= routes(); ++i) {
     model::Route route;
     route.id = model::RouteId(i);
+    if (!fleet.objectives.empty()) route.objective = fleet.objectives[0].id;
     const bool mixes = i > models.size();
     route.name = mixes ? "any" : models[i - 1];
     for (const std::string& name : models) {

@@ -23,6 +23,37 @@ EngineSums World::sums() const {
   return sums;
 }
 
+// Accounts for the fleet as it was since the last time; before it changes.
+void World::pay() {
+  const double seconds = to_seconds(now_ - paid_until_);
+  paid_until_ = now_;
+  for (const Host& host : hosts_) {
+    if (!host.declared) continue;
+    report_.engine_seconds += seconds;
+    report_.usd += seconds / 3600 * scenario_.groups[host.group].usd_per_hour * price_factor_;
+  }
+}
+
+// Changes nothing in the world; the next one is a bucket later.
+void World::take_look() {
+  Moment moment;
+  moment.queued = static_cast<double>(decider_->totals().waiting);
+  double kv = 0;
+  double kv_used = 0;
+  for (const Host& host : hosts_) {
+    if (!host.declared || host.down) continue;
+    const truth::Gauges gauges = host.engine->gauges();
+    moment.instances += 1;
+    moment.running += static_cast<double>(gauges.running);
+    moment.waiting += static_cast<double>(gauges.waiting);
+    kv += static_cast<double>(gauges.kv_blocks);
+    kv_used += static_cast<double>(gauges.kv_blocks_used);
+  }
+  if (kv > 0) moment.kv = kv_used / kv;
+  report_.series.look(now_, moment);
+  at(now_ + report_.series.width(), Due::Look);
+}
+
 // INV-4: what the answers told is what the engines counted; they count broken answers and others'
 // requests as well.
 void World::check_engines(const EngineSums& sums) {
@@ -45,6 +76,7 @@ void World::check_engines(const EngineSums& sums) {
 }
 
 Report World::report() {
+  pay();
   report_.seed = scenario_.seed;
   report_.elapsed = now_ - Instant{};
   report_.measured = std::max(Duration::zero(), report_.elapsed - scenario_.load.warm_up);

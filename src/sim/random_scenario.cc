@@ -52,7 +52,8 @@ EngineGroup random_group(Rng& rng, int count) {
     const double b = rng.uniform(0.02, 0.1);
     const double d = rng.uniform(5, 20);
     const double e = rng.uniform(0.05, 0.4);
-    group.spec.table = truth::StepTable::formula(a, b, 1e-6, d, e, 4e-5);
+    group.steps = Steps{a, b, 1e-6, d, e, 4e-5};
+    group.spec.table = table_of(*group.steps);
   }
   group.spec.kv_tokens = pick<std::int64_t>(rng, {12'000, 40'000, 200'000});
   group.spec.block_tokens = pick<std::int64_t>(rng, {16, 64});

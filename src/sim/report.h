@@ -10,6 +10,7 @@
 #include "base/histogram.h"
 #include "base/time.h"
 #include "core/model/outcome.h"
+#include "sim/series.h"
 
 namespace signalbox::sim {
 
@@ -39,18 +40,23 @@ struct Report {
   std::uint64_t tasks_good = 0;          // within both objectives, from their first request on
   Histogram task_e2e;                    // s, of tasks done, from their first request on
   Histogram task_ttft;                   // s, likewise, to the first token
-  Histogram tpot;                        // s per token after the first, of completed requests
+  Histogram tpot;                        // s per token after the first, of streamed answers
   std::uint64_t client_retries = 0;      // requests that a client's library sent again
   std::uint64_t client_timeouts = 0;     // requests that it gave up waiting for
   std::uint64_t pressed = 0;             // requests that a user sent beside another
 
   EngineSums engines;
+  double engine_seconds = 0;             // of engines in the fleet, up or not
+  double usd = 0;                        // what they cost
+  std::int64_t answer_tokens = 0;        // of requests completed
+  std::int64_t lost_tokens = 0;          // clients had them when their answer broke off
   std::uint64_t retries = 0;
   std::uint64_t events = 0;
   std::uint64_t stale_events = 0;        // as the core counts them
   double ttft_error = 0;                 // median of |log(actual / predicted)|, worst pool
   std::uint64_t digest = 0;              // of every action with its time: equal runs, equal digests
   std::vector<std::string> violations;   // the run ends at the first
+  Series series;
 
   double goodput() const {               // requests per second
     return measured > Duration::zero() ? static_cast<double>(good) / to_seconds(measured) : 0;

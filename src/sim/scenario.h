@@ -4,15 +4,40 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/describe.h"
 #include "base/time.h"
 #include "core/flow/config.h"
 #include "sim/engine/spec.h"
 #include "sim/load_settings.h"
 
 namespace signalbox::sim {
+
+// An engine that no table knows, by the two formulas of its step times.
+struct Steps {
+  double prefill_ms = 10;
+  double prefill_token_ms = 0.02;
+  double prefill_square_ms = 1e-6;
+  double decode_ms = 8;
+  double decode_sequence_ms = 0.05;
+  double decode_token_ms = 4e-5;
+};
+
+template <typename Visitor>
+void describe(Visitor& v, Steps& c) {
+  v(c.prefill_ms, "prefill_ms", "A step with prefill: whatever is in it.", Range{0, 1e5});
+  v(c.prefill_token_ms, "prefill_token_ms", "And for each prompt token.", Range{0, 1e3});
+  v(c.prefill_square_ms, "prefill_square_ms",
+    "And for each prompt token and token of context before it.", Range{0, 1});
+  v(c.decode_ms, "decode_ms", "A step without prefill: whatever is in it.", Range{0, 1e5});
+  v(c.decode_sequence_ms, "decode_sequence_ms", "And for each sequence.", Range{0, 1e3});
+  v(c.decode_token_ms, "decode_token_ms", "And for each token of context.", Range{0, 1});
+}
+
+truth::StepTable table_of(const Steps& steps);
 
 // What an engine tells, in its answers and its metrics. What it does not tell is absent.
 struct Dialect {
@@ -25,10 +50,22 @@ struct Dialect {
   bool counters = true;     // totals and histograms
 };
 
+template <typename Visitor>
+void describe(Visitor& v, Dialect& c) {
+  v(c.usage, "usage", "Prompt and completion tokens, in answers.");
+  v(c.cached, "cached", "And the cached ones of the prompt.");
+  v(c.timings, "timings", "Queue, prefill and decode time, in answers.");
+  v(c.incarnation, "incarnation", "When the process started.");
+  v(c.slots, "slots", "How many sequences run at once.");
+  v(c.kv, "kv", "KV use and capacity.");
+  v(c.counters, "counters", "Totals and histograms.");
+}
+
 // One pool of equal engines; each draws its own hidden distortion.
 struct EngineGroup {
   std::string model = "model-a";  // pools of the same name serve the same model
   truth::EngineSpec spec;
+  std::optional<Steps> steps;     // the formula of spec.table, where it is one
   std::string profile;            // of the core's catalogue; empty: the core knows nothing
   std::string accelerator;
   std::string precision;
@@ -63,6 +100,12 @@ struct Fault {
   double amount = 1;
 };
 
+// What `amount` is of a kind; whether it hits the fleet and no engine; whether it has no duration.
+enum class Amount : std::uint8_t { None, Factor, Share };
+Amount amount_of(Fault::Kind kind);
+bool is_of_all(Fault::Kind kind);
+bool is_of_a_moment(Fault::Kind kind);
+
 // How far events stray from the order in which things happened, within what the grammar allows.
 struct Disorder {
   double late = 0;                                       // share of events
@@ -71,6 +114,15 @@ struct Disorder {
   double action_late = 0;                                // share of actions that wait for a thread
   Duration timer_late = std::chrono::microseconds(200);  // most
 };
+
+template <typename Visitor>
+void describe(Visitor& v, Disorder& c) {
+  v(c.late, "late", "Share of events that reach the core late.", Range{0, 1});
+  v(c.late_by, "late_by", "By how much, on the mean.", Range{0, 60});
+  v(c.duplicate, "duplicate", "Share of events that are told twice.", Range{0, 1});
+  v(c.action_late, "action_late", "Share of actions that wait for their thread.", Range{0, 1});
+  v(c.timer_late, "timer_late", "How late a timer is, at most.", Range{0, 10});
+}
 
 struct Scenario {
   std::uint64_t seed = 1;
@@ -92,8 +144,40 @@ struct Scenario {
   Duration give_up = std::chrono::hours(6);  // virtual time after which the run is stuck
   Duration ttft_wanted = std::chrono::seconds(2);             // goodput counts what meets both
   Duration e2e_wanted = std::chrono::seconds(30);
+  double latency_weight = 1;                                  // w of the routing score
+  double seconds_per_usd = 0;                                 // and λ
   bool replay = true;  // hands the recorded events to a second core, which has to act the same
 };
+
+// What lies between clients, gateway and engines.
+template <typename Visitor>
+void describe(Visitor& v, Scenario& c) {
+  v(c.threads, "threads", "I/O threads of the gateway.", Range{1, 64});
+  v(c.network, "network", "Time from gateway to engine, one way.", Range{0, 10});
+  v(c.scrape_interval, "scrape_interval", "Between two looks at an engine, 10 % more or less.",
+    Range{0.01, 3600});
+  v(c.scrape_lag, "scrape_lag", "Mean age of a look when it is told.", Range{0, 600});
+  v(c.digest_interval, "digest_interval", "Between two digests of all streams of a thread.",
+    Range{0.001, 10});
+  v(c.cache_event_lag, "cache_event_lag", "Age of KV events, for rules that listen to them.",
+    Range{0, 60});
+  v(c.cache_event_loss, "cache_event_loss",
+    "Share of their batches that are lost and told with the next.", Range{0, 0.99});
+  v(c.give_up, "give_up", "Virtual time after which a run counts as stuck.", Range{1, 1e9});
+  v(c.replay, "replay", "Whether all events are decided again by a second core, to compare.");
+}
+
+// When an answer is good, and what speed is worth to the gateway.
+template <typename Visitor>
+void describe_objective(Visitor& v, Scenario& c) {
+  v(c.ttft_wanted, "ttft", "Longest time to first token of a good answer.", Range{0, 1e6});
+  v(c.e2e_wanted, "e2e", "Longest time to the end of a good answer.", Range{0, 1e6});
+  v(c.latency_weight, "latency_weight",
+    "Weight of the time to first token in the routing score, as of an Objective.",
+    Range{0.1, 64});
+  v(c.seconds_per_usd, "seconds_per_usd", "What a USD is worth in it, as of an Objective.",
+    Range{0, 1e6});
+}
 
 // Any scenario: a fleet, settings, load, faults and disorder, drawn by the seed. The faults heal.
 Scenario random_scenario(std::uint64_t seed, std::int64_t requests);

@@ -140,5 +140,61 @@ TEST(Sim, AGatewayWhoseDrainIsOverSendsEverybodyHome) {
             report.arrived);
 }
 
+TEST(Sim, TheSeriesAddsUpToTheReport) {
+  const Report report = run(calm());
+  const Bucket all = report.series.between({}, Duration::max());
+  EXPECT_EQ(static_cast<std::uint64_t>(all.arrived), report.arrived);
+  EXPECT_EQ(static_cast<std::uint64_t>(all.answered), report.count(model::Outcome::Completed));
+  EXPECT_EQ(static_cast<std::uint64_t>(all.good), report.good);
+  EXPECT_DOUBLE_EQ(all.mean(&Moment::instances), 8);
+  EXPECT_GT(all.mean(&Moment::running), 1);
+  EXPECT_GT(all.mean(&Moment::kv), 0);
+  EXPECT_LT(all.kv_max, 1);
+}
+
+TEST(Sim, TheFleetCostsWhatItsTimeCosts) {
+  Scenario s = calm();
+  const Report whole = run(s);
+  const double seconds = to_seconds(whole.elapsed);
+  EXPECT_NEAR(whole.engine_seconds, 8 * seconds, 1e-6 * seconds);
+  EXPECT_NEAR(whole.usd, 8 * seconds / 3600 * 2, 1e-9);
+  EXPECT_LT(whole.engines.busy_seconds, whole.engine_seconds);
+  s.faults.push_back({Fault::Kind::Leave, Instant{} + std::chrono::seconds(10),
+                      std::chrono::seconds(20), 3, 1});
+  const Report less = run(s);
+  EXPECT_NEAR(less.engine_seconds, 8 * to_seconds(less.elapsed) - 20, 1e-6 * seconds);
+}
+
+TEST(Sim, TokensAreInAnAnswerOrLost) {
+  Scenario s = calm();
+  s.load.plain = 0;
+  const Report whole = run(s);
+  EXPECT_EQ(whole.answer_tokens, whole.engines.generated_tokens);
+  EXPECT_EQ(whole.lost_tokens, 0);
+  EXPECT_GT(whole.tpot.count(), 900u);
+  EXPECT_LT(whole.tpot.mean() * 60, whole.e2e.mean());
+  s.faults.push_back({Fault::Kind::Cut, Instant{} + std::chrono::seconds(5),
+                      std::chrono::seconds(30), 3, 0.9});
+  const Report cut = run(s);
+  EXPECT_GT(cut.count(model::Outcome::Truncated), 0u);
+  EXPECT_GT(cut.lost_tokens, 0);
+  EXPECT_LE(cut.lost_tokens + cut.answer_tokens, cut.engines.generated_tokens);
+}
+
+TEST(Sim, AFaultHealsTheEngineThatItHitThoughAnotherHasLeft) {
+  Scenario s = calm();
+  const auto at = [](int second) { return Instant{} + std::chrono::seconds(second); };
+  s.faults.push_back({Fault::Kind::Leave, at(5), std::chrono::seconds(5), 1, 1});
+  s.faults.push_back({Fault::Kind::Die, at(7), std::chrono::seconds(8), 5, 1});
+  const Report report = run(s);
+  const auto up = [&](int from, int until) {
+    return report.series.between(std::chrono::seconds(from), std::chrono::seconds(until))
+        .mean(&Moment::instances);
+  };
+  EXPECT_DOUBLE_EQ(up(8, 10), 6);
+  EXPECT_DOUBLE_EQ(up(11, 15), 7);
+  EXPECT_DOUBLE_EQ(up(16, 60), 8);
+}
+
 }  // namespace
 }  // namespace signalbox::sim

@@ -61,6 +61,7 @@ Report World::run() {
     at(scenario_.faults[i].at, Due::FaultBegins, 0, i);
     ++faults_open_;
   }
+  take_look();
   while (checker_.clean() && !at_rest()) {
     const EventQueue<What>::Item item = queue_.pop();
     now_ = item.at;
@@ -109,6 +110,7 @@ void World::perform(const What& w) {
     }
     case Due::FaultBegins: return begin(scenario_.faults[w.what]);
     case Due::FaultEnds: return end(scenario_.faults[w.what]);
+    case Due::Look: return take_look();
   }
 }
 

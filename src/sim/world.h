@@ -47,6 +47,7 @@ class World {
     Cache,       // who: engine, what: parked KV events reach the decider
     FaultBegins, // what: index
     FaultEnds,   // what: index
+    Look,        // the report's own look at everything
   };
   struct What {
     Due due = Due::Arrive;
@@ -120,6 +121,7 @@ class World {
     truth::SequenceId flight = 0;    // 0: none
     Instant first{};                 // first token at the gateway
     bool has_first = false;
+    std::int64_t tokens = 0;         // that its last attempt gave
   };
 
   // world.cc
@@ -186,6 +188,8 @@ class World {
   std::uint32_t routes() const;
 
   // outcome.cc
+  void pay();
+  void take_look();
   Report report();
   EngineSums sums() const;
   void check_engines(const EngineSums& sums);
@@ -233,6 +237,7 @@ class World {
   std::uint64_t arming_ = 0;
   Instant wake_at_ = kNever;
   bool draining_ = false;
+  Instant paid_until_{};
   Report report_;
 };
 

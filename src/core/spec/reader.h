@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The visitor that reads a block from a tree. Internal to parse.cc; every fault goes to the report
-// with its place and path, and reading goes on.
+// The visitor that reads a block from a tree; every fault goes to the report with its place and
+// path, and reading goes on. For parse.cc, and for whoever has files of its own made of settings.
+//
+// A block whose defaults follow from what is written in it has `prepare(T&, const Node&)` beside
+// its describe(): called before its fields are read, it finds no fault.
 #pragma once
 
 #include <cmath>
@@ -50,6 +53,10 @@ class Reader {
     node.key_line > 0 ? fail_key(node, std::move(message)) : fail(node, std::move(message));
   }
 
+  // The step from here to a field; at the root, without a dot.
+  std::string step(std::string_view field) const {
+    return (path_.empty() ? "" : ".") + std::string(field);
+  }
   // False, with a problem, unless the node has the form that `wanted` describes.
   bool expect(const Node& node, Node::Form form, std::string_view wanted);
   // The child of that key; a second one of the same key is a problem. Null: there is none.
@@ -92,7 +99,7 @@ class FieldReader {
       if (rule.required) missing(name, meaning);
       return;
     }
-    const Reader::Scope scope(reader_, "." + std::string(name));
+    const Reader::Scope scope(reader_, reader_.step(name));
     read(reader_, *node, field, rule);
   }
   void finish() { reader_.refuse_others(block_, names_, "setting"); }
@@ -200,6 +207,7 @@ void read(Reader& reader, const Node& node, T& out, const Rule& rule) {
   } else {
     static_assert(Block<T>, "a setting of this type has no reader");
     if (!reader.expect(node, Node::Form::Mapping, "a block of settings")) return;
+    if constexpr (requires { prepare(out, node); }) prepare(out, node);
     FieldReader fields(reader, node);
     describe(fields, out);
     fields.finish();

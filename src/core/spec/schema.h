@@ -44,6 +44,11 @@ struct KindInfo {
 // Every kind, in the order of their enumerators.
 std::vector<KindInfo> kinds();
 
+// A block of a reference page: heading of `depth` (the blocks in it: 3) with what it is, a table of
+// its fields, then the blocks in it, named `TITLE.FIELD`.
+std::string block_markdown(const std::string& title, const std::string& meaning,
+                           const std::vector<Field>& fields, int depth);
+
 // docs/reference/settings.md.
 std::string settings_markdown();
 

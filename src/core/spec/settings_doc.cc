@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes docs/reference/settings.md from the declarations.
+// Writes reference pages from the declarations: tables of blocks, and docs/reference/settings.md.
 #include <string>
 
 #include "core/spec/config.h"
@@ -96,6 +96,13 @@ void section(const std::string& title, const std::string& meaning,
 }
 
 }  // namespace
+
+std::string block_markdown(const std::string& title, const std::string& meaning,
+                           const std::vector<Field>& fields, int depth) {
+  std::string out;
+  section(title, meaning, fields, depth, out);
+  return out;
+}
 
 std::string settings_markdown() {
   std::string out(kIntroduction);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The visitor that writes a block as a tree, and what is made of such trees: the canonical dump and
-// the difference of two configurations.
+// What is made of written trees: the canonical dump and the difference of two configurations.
 #include <algorithm>
 #include <map>
 
 #include "core/spec/config.h"
-#include "core/spec/text_form.h"
+#include "core/spec/field_writer.h"
 
 namespace signalbox::spec {
-namespace {
 
-Node scalar(std::string text, bool quoted) {
+Node scalar_node(std::string text, bool quoted) {
   Node node;
   node.form = Node::Form::Scalar;
   node.quoted = quoted;
@@ -18,98 +16,35 @@ Node scalar(std::string text, bool quoted) {
   return node;
 }
 
-Node empty(Node::Form form) {
+Node empty_node(Node::Form form) {
   Node node;
   node.form = form;
   return node;
 }
 
-template <typename T>
-Node write(T& value);
-
-// A value that stands for "not set" has no line of its own.
-template <typename T>
-bool is_absent(const T& value) {
-  if constexpr (IsOptional<T>::value) {
-    return !value.has_value();
-  } else if constexpr (IsVector<T>::value || std::is_same_v<T, std::string>) {
-    return value.empty();
-  } else if constexpr (IsRef<T>::value) {
-    return !value;
-  } else if constexpr (Source<T>) {
-    return value.from == SecretSource::From::None;
-  } else {
-    return false;
-  }
-}
-
-struct FieldWriter {
-  Node& block;
-
-  template <typename T>
-  void operator()(T& field, std::string_view name, std::string_view, Rule = {}) {
-    if (is_absent(field)) return;
-    Node node = write(field);
-    node.key = name;
-    if (node.form == Node::Form::Mapping && node.items.empty()) return;
-    block.items.push_back(std::move(node));
-  }
-};
-
 Node write_source(const SecretSource& source) {
-  if (source.from == SecretSource::From::Hash) return scalar("sha256:" + source.where, true);
-  Node node = empty(Node::Form::Mapping);
-  node.items.push_back(scalar(source.where, true));
+  if (source.from == SecretSource::From::Hash) return scalar_node("sha256:" + source.where, true);
+  Node node = empty_node(Node::Form::Mapping);
+  node.items.push_back(scalar_node(source.where, true));
   node.items.back().key = source.from == SecretSource::From::Env ? "env" : "file";
   return node;
 }
 
-// Takes the value by reference to non-const because describe() does; nothing is changed.
-template <typename T>
-Node write(T& value) {
-  if constexpr (IsOptional<T>::value) {
-    return write(*value);
-  } else if constexpr (IsVector<T>::value) {
-    Node node = empty(Node::Form::Sequence);
-    for (auto& item : value) node.items.push_back(write(item));
-    return node;
-  } else if constexpr (HasTextForm<T>) {
-    return scalar(TextForm<T>::print(value), true);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return scalar(value ? "true" : "false", false);
-  } else if constexpr (std::is_enum_v<T>) {
-    return scalar(std::string(enum_name(value)), true);
-  } else if constexpr (std::is_integral_v<T>) {
-    return scalar(std::to_string(value), false);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return scalar(print_number(static_cast<double>(value)), false);
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    return scalar(value, true);
-  } else if constexpr (IsRef<T>::value) {
-    return scalar(value.name, true);
-  } else if constexpr (Source<T>) {
-    return write_source(value);
-  } else {
-    Node node = empty(Node::Form::Mapping);
-    FieldWriter fields{node};
-    describe(fields, value);
-    return node;
-  }
-}
+namespace {
 
 template <typename Resource>
 Document resource_document(Kind kind, const Resource& resource) {
   Document document;
   Node& root = document.root;
-  root = empty(Node::Form::Mapping);
+  root = empty_node(Node::Form::Mapping);
   const auto put = [](Node& block, std::string_view key, Node node) {
     node.key = key;
     block.items.push_back(std::move(node));
   };
-  Node metadata = empty(Node::Form::Mapping);
-  put(metadata, "name", scalar(resource.name, true));
-  put(root, "apiVersion", scalar(std::string(kApiVersion), true));
-  put(root, "kind", scalar(std::string(name(kind)), true));
+  Node metadata = empty_node(Node::Form::Mapping);
+  put(metadata, "name", scalar_node(resource.name, true));
+  put(root, "apiVersion", scalar_node(std::string(kApiVersion), true));
+  put(root, "kind", scalar_node(std::string(name(kind)), true));
   put(root, "metadata", std::move(metadata));
   Resource copy = resource;
   put(root, "spec", write(copy));
@@ -163,7 +98,7 @@ void diff_lists(const std::string& path, const Node& before, const Node& after,
 
 void diff_nodes(const std::string& path, const Node* before, const Node* after,
                 std::vector<std::string>& out) {
-  const Node nothing = empty(Node::Form::Null);
+  const Node nothing = empty_node(Node::Form::Null);
   const Node& a = before != nullptr ? *before : nothing;
   const Node& b = after != nullptr ? *after : nothing;
   const auto is = [&](Node::Form form) {
