@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the access log and the metrics say of a request, against what its client saw."""
-import threading
 import json
 import time
 
 from client import request_bytes
 from fake_engine import DONE, PLAIN, FakeEngine, chunked, event, http
 from processes import wait_for
-from world import CHAT, Case, Gateway, chat, configuration, resource
+from world import CHAT, Case, Gateway, chat, configuration
 
 
 class Records(Case):
