@@ -23,7 +23,7 @@ namespace signalbox::perf {
 class EndpointFactors {
  public:
   struct Config {
-    Duration period = std::chrono::seconds(5);
+    Duration period = std::chrono::seconds(2);
     int periods = 8;
     int periods_min = 3;
     int observations_min = 5;

@@ -55,7 +55,7 @@ TEST(EndpointFactors, NoiseIsNoDifference) {
 
 TEST(EndpointFactors, FindsTheSlowOneWithinFourPeriods) {
   Pool pool;
-  for (int i = 0; i < 45; ++i) pool.see(0.1, 1.5);
+  for (int i = 0; i < 20; ++i) pool.see(0.1, 1.5);
   EXPECT_GT(pool.factor(1), 1.3);
   for (int i = 0; i < 100; ++i) pool.see(0.1, 1.5);
   EXPECT_NEAR(pool.factor(1), 1.5, 0.1);
