@@ -175,9 +175,14 @@ Result<ScenarioFile> ScenarioFile::open(const std::string& path,
                                         const std::vector<std::string>& sets) {
   auto text = read_unpacked(path, kScenarioBytesMax);
   if (!text) return invalid(path + ": " + text.error().message);
+  return parse(path, *text, sets);
+}
+
+Result<ScenarioFile> ScenarioFile::parse(const std::string& path, const std::string& text,
+                                         const std::vector<std::string>& sets) {
   ScenarioFile file;
   file.path_ = path;
-  auto documents = config::read_yaml(path, *text, {}, file.places_);
+  auto documents = config::read_yaml(path, text, {}, file.places_);
   if (!file.places_.clean()) return file.places_.error();
   if (documents.size() != 1) {
     return invalid(path + ": has " + std::to_string(documents.size()) +

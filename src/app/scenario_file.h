@@ -21,6 +21,9 @@ class ScenarioFile {
  public:
   // `sets`: overrides, `PATH=VALUE` each, in order. The error lists every problem, one a line.
   static Result<ScenarioFile> open(const std::string& path, const std::vector<std::string>& sets);
+  // The same of a text; `path` is what its problems are told of, and where its traces lie.
+  static Result<ScenarioFile> parse(const std::string& path, const std::string& text,
+                                    const std::vector<std::string>& sets);
 
   const std::string& path() const { return path_; }
   const sim::ScenarioForm& form() const { return form_; }

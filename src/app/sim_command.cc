@@ -106,11 +106,15 @@ void SimCommand::add(CLI::App& app) {
       ->check(CLI::IsMember({"table", "json", "html"}))
       ->capture_default_str();
   run_->add_option("--out", out_, "File for the output instead of standard output");
+  compare_ = add_compare(*sim, compare_options_);
   metrics_ = sim->add_subcommand("metrics", "List what a scenario can expect something of");
   metrics_->footer("Example: signalbox sim metrics");
 }
 
-int SimCommand::run() { return metrics_->parsed() ? list_metrics() : run_scenarios(); }
+int SimCommand::run() {
+  if (metrics_->parsed()) return list_metrics();
+  return compare_->parsed() ? sim_compare(compare_options_) : run_scenarios();
+}
 
 int SimCommand::run_scenarios() {
   // All are read before the first one runs: a mistake in the last shows at once.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "app/sim_compare.h"
+
 namespace CLI {
 class App;
 }
@@ -25,6 +27,8 @@ class SimCommand {
 
   CLI::App* run_ = nullptr;
   CLI::App* metrics_ = nullptr;
+  CLI::App* compare_ = nullptr;
+  CompareOptions compare_options_;
   std::vector<std::string> files_;
   std::optional<std::uint64_t> seed_;  // nothing: the scenario's
   std::uint64_t seeds_ = 1;

@@ -3,8 +3,12 @@
 #include "sim/capacity.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <list>
-#include <map>
+#include <numeric>
+#include <queue>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +18,7 @@ namespace {
 
 // Calls whose prefill is looked up in an engine's table; they stand for all.
 constexpr std::size_t kSamples = 4000;
+constexpr int kSteps = 8;
 
 // Pieces of prompts in the order of their last use, by tokens.
 class PieceCache {
@@ -37,13 +42,14 @@ class PieceCache {
   }
 
  private:
-  using Key = std::pair<std::int32_t, std::uint32_t>;  // piece, copy
+  using Key = std::uint64_t;  // piece and copy
 
   const trace::Piece& piece(std::int32_t i) const {
     return trace_.pieces[static_cast<std::size_t>(i)];
   }
   Key key(std::int32_t i, const trace::Call& call) const {
-    return {i, piece(i).common ? 0 : call.copy};
+    const std::uint32_t copy = piece(i).common ? 0 : call.copy;
+    return std::uint64_t{static_cast<std::uint32_t>(i)} << 32 | copy;
   }
 
   void touch(Key key, std::int64_t tokens) {
@@ -58,7 +64,7 @@ class PieceCache {
   }
 
   void drop_oldest() {
-    used_ -= piece(order_.front().first).tokens;
+    used_ -= piece(static_cast<std::int32_t>(order_.front() >> 32)).tokens;
     entries_.erase(order_.front());
     order_.pop_front();
   }
@@ -67,7 +73,7 @@ class PieceCache {
   std::int64_t room_;
   std::int64_t used_ = 0;
   std::list<Key> order_;
-  std::map<Key, std::list<Key>::iterator> entries_;
+  std::unordered_map<Key, std::list<Key>::iterator> entries_;  // looked up, never walked
   std::vector<std::int32_t> chain_;
 };
 
@@ -97,18 +103,59 @@ Seconds seconds_each(const truth::EngineSpec& engine, const Mean& mean) {
           (prefill_ms + mean.output * step_ms) / 1e3};
 }
 
-}  // namespace
+// When each call comes if every answer takes `service` seconds, and `at_once` sessions run at any
+// time where their starts are not known; and how long a session lasts then.
+struct Times {
+  std::vector<double> at;
+  double session_seconds = 0;
+};
 
-Capacity capacity(const std::vector<EngineGroup>& groups, const trace::Trace& trace) {
-  CHECK(!trace.calls.empty() && !groups.empty());
+Times times_of(const trace::Trace& trace, double service, double at_once) {
+  Times times;
+  times.at.resize(trace.calls.size());
+  if (trace.sessions.empty()) {
+    for (std::size_t i = 0; i < trace.calls.size(); ++i) {
+      times.at[i] = to_seconds(trace.calls[i].at);
+    }
+    return times;
+  }
+  std::priority_queue<double, std::vector<double>, std::greater<>> slots;
+  for (int i = 0; i < std::max(1, static_cast<int>(at_once + 0.5)); ++i) slots.push(0);
+  for (const trace::Session& session : trace.sessions) {
+    const bool known = session.start >= Duration::zero();
+    const double start = known ? to_seconds(session.start) : slots.top();
+    double last = start;
+    for (std::int32_t i = session.first; i < session.first + session.calls; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      const trace::Call& call = trace.calls[index];
+      times.at[index] = call.after < 0 ? start + to_seconds(call.at)
+                                       : times.at[static_cast<std::size_t>(call.after)] + service +
+                                             to_seconds(call.think);
+      last = std::max(last, times.at[index] + service);
+    }
+    times.session_seconds += (last - start) / static_cast<double>(trace.sessions.size());
+    if (known) continue;
+    slots.pop();
+    slots.push(last);
+  }
+  return times;
+}
+
+Capacity capacity_at(const std::vector<EngineGroup>& groups, const trace::Trace& trace,
+                     const std::vector<double>& at) {
   std::int64_t kv = 0;
   for (const EngineGroup& group : groups) kv += group.count * group.spec.kv_tokens;
   PieceCache cache(trace, kv / 2);
+  std::vector<std::size_t> order(trace.calls.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return at[a] != at[b] ? at[a] < at[b] : a < b;
+  });
   Mean mean;
   double prompts = 0, cached = 0, outputs = 0, held = 0;
-  const std::size_t every = trace.calls.size() / kSamples + 1;
-  for (std::size_t i = 0; i < trace.calls.size(); ++i) {
-    const trace::Call& call = trace.calls[i];
+  const std::size_t every = order.size() / kSamples + 1;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const trace::Call& call = trace.calls[order[i]];
     const auto prompt = static_cast<double>(call.prompt_tokens);
     const auto output = static_cast<double>(call.output_tokens);
     const auto found = static_cast<double>(cache.use(call));
@@ -118,7 +165,7 @@ Capacity capacity(const std::vector<EngineGroup>& groups, const trace::Trace& tr
     held += output * (prompt + output / 2);
     if (i % every == 0) mean.prompts.emplace_back(prompt - found, found);
   }
-  mean.output = outputs / static_cast<double>(trace.calls.size());
+  mean.output = outputs / static_cast<double>(order.size());
   mean.resident = held / outputs;
   Capacity result;
   result.cached_share = cached / prompts;
@@ -129,6 +176,28 @@ Capacity capacity(const std::vector<EngineGroup>& groups, const trace::Trace& tr
     result.service_seconds += rate * each.service;
   }
   result.service_seconds /= result.requests_per_second;
+  return result;
+}
+
+}  // namespace
+
+// More sessions at once leave less cache to each, which lowers the rate that brings them: a few
+// steps of half the way each find where both agree.
+Capacity capacity(const std::vector<EngineGroup>& groups, const trace::Trace& trace) {
+  CHECK(!trace.calls.empty() && !groups.empty());
+  Times times = times_of(trace, 1, 1);
+  Capacity result = capacity_at(groups, trace, times.at);
+  if (trace.sessions.empty()) return result;
+  const double calls = static_cast<double>(trace.calls.size()) /
+                       static_cast<double>(trace.sessions.size());
+  double at_once = 1;
+  for (int step = 0; step < kSteps; ++step) {
+    times = times_of(trace, result.service_seconds, at_once);
+    result = capacity_at(groups, trace, times.at);
+    const double wanted = result.requests_per_second / calls * times.session_seconds;
+    at_once = std::sqrt(at_once * std::max(1.0, wanted));
+  }
+  result.sessions_at_once = at_once;
   return result;
 }
 

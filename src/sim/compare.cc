@@ -18,26 +18,6 @@ namespace {
 
 constexpr std::string_view kOurs = "signalbox";
 
-// How long a session of the trace lasts when every call takes `service` seconds.
-double session_seconds(const trace::Trace& trace, double service) {
-  double sum = 0;
-  std::vector<double> ends(trace.calls.size());
-  for (const trace::Session& session : trace.sessions) {
-    double last = 0;
-    for (std::int32_t i = session.first; i < session.first + session.calls; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const trace::Call& call = trace.calls[at];
-      const double begins = call.after < 0 ? to_seconds(call.at)
-                                           : ends[static_cast<std::size_t>(call.after)] +
-                                                 to_seconds(call.think);
-      ends[at] = begins + service;
-      last = std::max(last, ends[at]);
-    }
-    sum += last;
-  }
-  return sum / static_cast<double>(trace.sessions.size());
-}
-
 bool starts_are_known(const trace::Trace& trace) {
   return std::ranges::all_of(trace.sessions, [](const trace::Session& session) {
     return session.start >= Duration::zero();
@@ -120,10 +100,7 @@ Result<Scenario> at_load(Scenario scenario, double load, Duration warm_up, Durat
     l.trace = std::make_shared<const trace::Trace>(std::move(scaled));
     return scenario;
   }
-  const double calls = static_cast<double>(recorded.calls.size()) /
-                       static_cast<double>(recorded.sessions.size());
-  const double at_once = rate / calls * session_seconds(recorded, can.service_seconds);
-  l.sessions_at_once = std::max(1, static_cast<int>(std::lround(at_once)));
+  l.sessions_at_once = std::max(1, static_cast<int>(std::lround(load * can.sessions_at_once)));
   return scenario;
 }
 
