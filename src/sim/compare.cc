@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::string_view kOurs = "signalbox";
 
-bool starts_are_known(const trace::Trace& trace) {
-  return std::ranges::all_of(trace.sessions, [](const trace::Session& session) {
-    return session.start >= Duration::zero();
-  });
-}
-
 // Of Student's t with `freedom` degrees: 97.5 % lie below.
 double t_quantile(std::size_t freedom) {
   constexpr std::array<double, 10> kTable = {12.706, 4.303, 3.182, 2.776, 2.571,
@@ -94,7 +88,7 @@ Result<Scenario> at_load(Scenario scenario, double load, Duration warm_up, Durat
   l.warm_up = warm_up;
   l.lasts = warm_up + measured;
   l.requests = 1'000'000'000;
-  if (starts_are_known(recorded)) {
+  if (trace::has_starts(recorded)) {
     TRY_ASSIGN(trace::Trace scaled, trace::scale_to_requests(recorded, rate));
     if (scaled.lasts < l.lasts) scaled = trace::splice(scaled, l.lasts);
     l.trace = std::make_shared<const trace::Trace>(std::move(scaled));

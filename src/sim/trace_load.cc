@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/trace/operations.h"
+
 namespace signalbox::sim {
 namespace {
 
@@ -84,8 +86,7 @@ ClosedLoopLoad::ClosedLoopLoad(const Load& load, std::uint64_t seed,
     next_waiting_[i] = first_waiting_[place(after)];
     first_waiting_[place(after)] = static_cast<std::int32_t>(i);
   }
-  recorded_ = std::all_of(trace().sessions.begin(), trace().sessions.end(),
-                          [](const trace::Session& s) { return s.start >= Duration::zero(); });
+  recorded_ = trace::has_starts(trace());
   if (recorded_) {
     for (const trace::Session& session : trace().sessions) {
       begin(session, From::Start, Instant{} + session.start);

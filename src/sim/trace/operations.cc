@@ -31,11 +31,6 @@ Duration scaled(Duration time, double factor) {
   return Duration(std::llround(static_cast<double>(time.count()) / factor));
 }
 
-bool has_starts(const Trace& trace) {
-  return std::all_of(trace.sessions.begin(), trace.sessions.end(),
-                     [](const Session& s) { return s.start >= Duration::zero(); });
-}
-
 Result<Trace> scale_to(const Trace& trace, double now, double wanted) {
   CHECK(wanted > 0);
   if (!has_starts(trace)) {
@@ -66,6 +61,11 @@ double busiest_minute(const Trace& trace) {
 }
 
 }  // namespace
+
+bool has_starts(const Trace& trace) {
+  return std::all_of(trace.sessions.begin(), trace.sessions.end(),
+                     [](const Session& s) { return s.start >= Duration::zero(); });
+}
 
 Trace slice(const Trace& trace, Duration start, Duration length) {
   Trace out;

@@ -11,6 +11,9 @@
 
 namespace signalbox::trace {
 
+// Whether it is known when every session starts; true without sessions.
+bool has_starts(const Trace& trace);
+
 // What comes in [start, start + length), with times from `start` on. Of sessions, those that were
 // recorded to start then; all whose start nobody knows.
 Trace slice(const Trace& trace, Duration start, Duration length);
