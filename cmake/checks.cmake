@@ -38,8 +38,10 @@ if(SIGNALBOX_TESTS)
     string(REGEX REPLACE ".*/test_(.*)\\.py$" "\\1" suite ${path})
     add_test(NAME e2e.${suite}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/e2e/run ${suite})
-    set_tests_properties(e2e.${suite} PROPERTIES LABELS e2e TIMEOUT ${limit} COST 1000 ENVIRONMENT
-      "SIGNALBOX=$<TARGET_FILE:signalbox>;SIGNALBOX_E2E_PATIENCE=${patience}")
+    set(environment SIGNALBOX=$<TARGET_FILE:signalbox> SIGNALBOX_E2E_PATIENCE=${patience}
+                    SIGNALBOX_E2E_SANITIZE=${SIGNALBOX_SANITIZE})
+    set_tests_properties(e2e.${suite} PROPERTIES LABELS e2e TIMEOUT ${limit} COST 1000
+                         ENVIRONMENT "${environment}")
   endforeach()
 endif()
 

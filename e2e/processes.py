@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = os.environ.get("SIGNALBOX", str(ROOT / "build/dev/signalbox"))
 # Sanitized programs are slow: gross bounds are stretched by this.
 PATIENCE = float(os.environ.get("SIGNALBOX_E2E_PATIENCE", "1"))
+SANITIZE = os.environ.get("SIGNALBOX_E2E_SANITIZE", "")
 
 _running = []
 _folder = None
@@ -149,11 +150,12 @@ def finish(failed):
         shutil.rmtree(_folder, ignore_errors=True)
         return
     print(f"\nlogs: {_folder}", file=sys.stderr)
-    for path in sorted(_folder.glob("*.log")):
-        text = path.read_text(errors="replace").strip().splitlines()
-        if not text or len(list(_folder.glob("*.log"))) > 24:
-            continue
-        print(f"--- {path.name}", *text[-12:], sep="\n", file=sys.stderr)
+    paths = sorted(_folder.glob("*.log"))
+    for path in paths:
+        text = path.read_text(errors="replace").strip()
+        told = "Sanitizer: " in text  # by a sanitizer, which is never too much to print
+        if text and (told or len(paths) <= 24):
+            print(f"--- {path.name}", *text.splitlines()[-12:], sep="\n", file=sys.stderr)
 
 
 atexit.register(stop_all)

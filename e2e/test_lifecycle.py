@@ -11,7 +11,7 @@ import unittest
 
 from client import Connection, call, request_bytes
 from fake_engine import FakeEngine, http
-from processes import BINARY, ROOT, Process, folder, free_port, wait_for
+from processes import BINARY, ROOT, SANITIZE, Process, folder, free_port, wait_for
 from world import (CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, documents,
                    resource)
 
@@ -731,6 +731,9 @@ class Starting(unittest.TestCase):
         self.assertIn("No decision", said.stderr)
         self.assertEqual(gateway.stop(), 0)
 
+    # Before it reads a type, UBSan asks through a pipe whether it may: there is none to be had
+    # here, and it takes that for a wrong type.
+    @unittest.skipIf("undefined" in SANITIZE, "UBSan needs open files")
     def test_a_shortage_of_open_files_is_told(self):
         fleet = Fleet(1, speed=20)
         self.addCleanup(fleet.stop)
