@@ -10,7 +10,7 @@ import time
 import unittest
 
 from client import Connection, call, request_bytes
-from fake_engine import FakeEngine, http
+from fake_engine import DONE, PLAIN, FakeEngine, chunked, event, http
 from processes import BINARY, ROOT, SANITIZE, Process, folder, free_port, wait_for
 from world import (CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, documents,
                    resource)
@@ -336,6 +336,33 @@ class Tls(unittest.TestCase):
             large = chat("word " * 60_000, max_tokens=2)
             self.assertEqual(c.request("POST", CHAT, large).status, 200)
         check_invariants(self, self.gateway, [self.fleet])
+        self.assertEqual(self.gateway.stop(), 0)
+
+    def test_answers_of_any_size_arrive_whole(self):
+        text = "word " * 20_000
+        plain = json.loads(PLAIN)
+        plain["choices"][0]["message"]["content"] = text
+
+        def stream(pieces):
+            return chunked([b"".join(event(p) for p in pieces) + event(finish="stop") + DONE])
+
+        self.listen()
+        listener = {"tls": {"cert": str(self.cert), "key": str(self.key)}}
+        trust = ssl.create_default_context(cafile=str(self.cert))
+        for tls, settings in ((trust, listener), (None, {})):
+            for reply, wanted in ((http(json.dumps(plain).encode()), text),
+                                  (stream([text] * 5), text * 5), (stream("x" * 3000), "x" * 3000)):
+                engine = FakeEngine(reply)
+                self.addCleanup(engine.stop)
+                gateway = Gateway(tls=tls, config=configuration([engine.url], gateway=settings))
+                streamed = reply.find(b"chunked") > 0
+                with gateway.connect() as c:
+                    got = c.request("POST", CHAT, chat("Much.", stream=streamed))
+                self.assertEqual(got.status, 200)
+                content = got.deltas() if streamed else \
+                    got.json()["choices"][0]["message"]["content"]
+                self.assertEqual(content, wanted)
+                self.assertEqual(gateway.stop(), 0)
         self.assertEqual(self.gateway.stop(), 0)
 
     def test_an_answer_that_ends_with_its_connection_ends_in_order(self):

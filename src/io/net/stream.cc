@@ -119,19 +119,26 @@ IoResult Stream::read(char* data, std::size_t size) {
   return from_errno();
 }
 
-IoResult Stream::write(const iovec* pieces, int count) {
-  if (ssl_) {
-    std::size_t total = 0;
-    for (int i = 0; i < count; ++i) {
-      if (pieces[i].iov_len == 0) continue;
-      const int size = static_cast<int>(std::min<std::size_t>(pieces[i].iov_len, INT_MAX));
-      const int put = SSL_write(ssl_.get(), pieces[i].iov_base, size);
+// Record by record: OpenSSL writes but one (16 KiB) a call.
+IoResult Stream::write_secured(const iovec* pieces, int count) {
+  std::size_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    const char* data = static_cast<const char*>(pieces[i].iov_base);
+    std::size_t left = pieces[i].iov_len;
+    while (left > 0) {
+      const auto most = static_cast<int>(std::min<std::size_t>(left, INT_MAX));
+      const int put = SSL_write(ssl_.get(), data, most);
       if (put <= 0) return total > 0 ? IoResult{Status::Ok, total} : from_ssl(ssl_.get(), put);
+      data += put;
+      left -= static_cast<std::size_t>(put);
       total += static_cast<std::size_t>(put);
-      if (put < size) break;
     }
-    return {Status::Ok, total};
   }
+  return {Status::Ok, total};
+}
+
+IoResult Stream::write(const iovec* pieces, int count) {
+  if (ssl_) return write_secured(pieces, count);
   std::size_t total = 0;
   for (int i = 0; i < count; ++i) total += pieces[i].iov_len;
   if (total <= kGathered) {
@@ -145,12 +152,19 @@ IoResult Stream::write(const iovec* pieces, int count) {
     if (put >= 0) return {Status::Ok, static_cast<std::size_t>(put)};
     return from_errno();
   }
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces);
-  message.msg_iovlen = static_cast<std::size_t>(std::min(count, IOV_MAX));
-  const ssize_t put = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
-  if (put >= 0) return {Status::Ok, static_cast<std::size_t>(put)};
-  return from_errno();
+  std::size_t written = 0;
+  for (int done = 0; done < count; done += IOV_MAX) {  // no more at once
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(pieces + done);
+    message.msg_iovlen = static_cast<std::size_t>(std::min(count - done, IOV_MAX));
+    std::size_t wanted = 0;
+    for (std::size_t i = 0; i < message.msg_iovlen; ++i) wanted += message.msg_iov[i].iov_len;
+    const ssize_t put = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
+    if (put < 0) return written > 0 ? IoResult{Status::Ok, written} : from_errno();
+    written += static_cast<std::size_t>(put);
+    if (static_cast<std::size_t>(put) < wanted) break;
+  }
+  return {Status::Ok, written};
 }
 
 IoResult Stream::write(std::string_view bytes) {

@@ -41,7 +41,8 @@ class Stream {
 
   // Reads at most `size` bytes. A short read of a plain connection means that nothing is left.
   IoResult read(char* data, std::size_t size);
-  // Writes what fits. Several pieces go out in one segment where possible.
+  // Writes what fits: less than all means that the connection is full, and that a writable event
+  // follows. Several pieces go out in one segment where possible.
   IoResult write(const iovec* pieces, int count);
   IoResult write(std::string_view bytes);
 
@@ -61,6 +62,8 @@ class Stream {
   struct SslFree {
     void operator()(ssl_st* ssl) const;
   };
+
+  IoResult write_secured(const iovec* pieces, int count);
 
   Fd fd_;
   std::unique_ptr<ssl_st, SslFree> ssl_;

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <rapidcheck/gtest.h>
 
+#include <climits>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,23 @@ TEST(Stream, takes_more_pieces_than_one_system_call_may_have) {
   EXPECT_EQ(move_text(pair.client, pair.server, parts).text, joined(parts));
 }
 
+std::size_t written_at_once(Stream& stream, const std::vector<std::string>& parts) {
+  std::vector<iovec> pieces;
+  for (const std::string& part : parts) {
+    pieces.push_back({const_cast<char*>(part.data()), part.size()});
+  }
+  const IoResult put = stream.write(pieces.data(), static_cast<int>(pieces.size()));
+  EXPECT_EQ(put.status, Status::Ok);
+  return put.bytes;
+}
+
+TEST(Stream, writes_less_than_all_only_when_it_is_full) {
+  Pair pair = connected();
+  EXPECT_EQ(written_at_once(pair.client, std::vector<std::string>(3 * IOV_MAX + 1, "abc")),
+            3u * (3 * IOV_MAX + 1));
+  EXPECT_LT(written_at_once(pair.client, {pattern(90'000'000)}), 90'000'000u);
+}
+
 TEST(Stream, an_orderly_end_is_closed_after_the_last_byte) {
   Pair pair = connected();
   EXPECT_EQ(pair.client.write("bye").bytes, 3u);
@@ -251,6 +269,14 @@ TEST_F(Tls, carries_large_texts_both_ways) {
   EXPECT_TRUE(there.text == joined(up));
   const std::vector<std::string> down = {pattern(2'000'000)};
   EXPECT_TRUE(move_text(pair.server, pair.client, down).text == joined(down));
+}
+
+TEST_F(Tls, writes_less_than_all_only_when_it_is_full) {
+  Pair pair = connected(client_, server_);
+  ASSERT_EQ(move_text(pair.client, pair.server, {"hello"}).text, "hello");  // hands are shaken
+  EXPECT_EQ(written_at_once(pair.server, {pattern(100'000), "x", pattern(20'000)}), 120'001u)
+      << "several records";
+  EXPECT_LT(written_at_once(pair.server, {pattern(90'000'000)}), 90'000'000u);
 }
 
 TEST_F(Tls, checks_numeric_addresses_too) {
