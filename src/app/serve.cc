@@ -39,14 +39,20 @@ class Signals final : public net::Watcher {
  public:
   Signals(net::Loop& loop, std::function<void(int)> handler)
       : loop_(loop), handler_(std::move(handler)) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&set, number);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    const sigset_t set = block();
     fd_ = net::Fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
     (void)loop_.watch(fd_.get(), *this);
   }
   ~Signals() { loop_.unwatch(fd_.get(), *this); }
+
+  // What comes before there is a loop waits for it, and ends nobody.
+  static sigset_t block() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&set, number);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    return set;
+  }
 
   void on_ready(std::uint32_t) override {
     signalfd_siginfo info{};
@@ -423,6 +429,7 @@ void Server::stop_workers() {
 }  // namespace
 
 int serve(const ServeOptions& options) {
+  Signals::block();
   const auto fail = [](const Error& error) {
     std::fprintf(stderr, "signalbox serve: %s\n", error.message.c_str());
     return 1;

@@ -4,12 +4,15 @@
 #include "io/telemetry/log_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
@@ -60,12 +63,29 @@ bool is_open_as(int fd, const std::string& path) {
          open.st_dev == there.st_dev && open.st_ino == there.st_ino;
 }
 
+// A pipe that has room takes so much without a wait.
+constexpr std::size_t kPipePiece = PIPE_BUF;
+constexpr int kLookMs = 50;     // at a pipe that takes nothing
+constexpr int kLastLooks = 20;  // at it, once the process ends
+
 // False: nothing more can be written; errno says why. What went out of `bytes` is taken back where
-// that can be done, so that no half record is left.
-bool write_all(int fd, std::string_view bytes) {
+// that can be done, so that no half record is left. A pipe or terminal that takes nothing is waited
+// for until `hurry` says so.
+template <typename Hurry>
+bool write_all(int fd, std::string_view bytes, Hurry hurry) {
   const std::size_t all = bytes.size();
+  struct stat kind {};
+  const bool file = ::fstat(fd, &kind) == 0 && S_ISREG(kind.st_mode);
   while (!bytes.empty()) {
-    ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (!file) {
+      pollfd room{fd, POLLOUT, 0};
+      if (::poll(&room, 1, kLookMs) == 0) {
+        if (!hurry()) continue;
+        errno = EAGAIN;
+        return false;
+      }
+    }
+    ssize_t n = ::write(fd, bytes.data(), file ? bytes.size() : std::min(bytes.size(), kPipePiece));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const int error = errno;
@@ -100,6 +120,7 @@ class LogFile::Writer {
       std::lock_guard lock(mutex_);
       stop_ = true;
     }
+    ending_ = true;
     wake_.notify_one();
     thread_.join();
     if (fd_ > STDERR_FILENO) ::close(fd_);
@@ -175,15 +196,20 @@ class LogFile::Writer {
     }
   }
 
+  // Whoever ends the process does not wait for a reader that has gone to sleep.
+  bool write_out(std::string_view bytes) {
+    return write_all(fd_, bytes, [this] { return ending_ && ++last_looks_ > kLastLooks; });
+  }
+
   void write(std::string_view bytes, std::uint64_t records) {
     // Apart from what follows: a mark that fails is tried again with the next.
     if (unwritten_ > 0) {
-      if (const std::string mark = gap_(unwritten_); write_all(fd_, mark)) {
+      if (const std::string mark = gap_(unwritten_); write_out(mark)) {
         written_ += mark.size();
         unwritten_ = 0;
       }
     }
-    if (unwritten_ == 0 && write_all(fd_, bytes)) {
+    if (unwritten_ == 0 && write_out(bytes)) {
       written_ += bytes.size();
       failing_ = false;
       return;
@@ -221,6 +247,8 @@ class LogFile::Writer {
   const Use use_;
   bool failing_ = false;  // the thread's
   std::uint64_t unwritten_ = 0;  // the thread's: lost by failing writes, and not marked yet
+  std::atomic<bool> ending_{false};
+  int last_looks_ = 0;  // the thread's
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> written_{0};
 

@@ -47,7 +47,7 @@ class LogFile {
   // Whether open() would find a place for it, without making or touching anything. That another
   // process has it for its own is not seen.
   static Result<void> check(const std::string& path);
-  // Writes what waits, then closes.
+  // Writes what waits, then closes. A pipe that takes nothing is given a second.
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;

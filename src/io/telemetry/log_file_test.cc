@@ -5,12 +5,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -237,6 +239,42 @@ TEST_F(LogFileTest, DoesNotWaitForTheReaderOfAFifo) {
   EXPECT_EQ(::read(reader, buffer, sizeof buffer), 5);
   ::close(reader);
   EXPECT_TRUE(LogFile::open("/dev/null", lazy()));
+}
+
+TEST_F(LogFileTest, AReaderThatSleepsDoesNotHoldUpTheEnd) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const int reader = ::open(path().c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  {
+    auto log = LogFile::open(path());
+    ASSERT_TRUE(log) << log.error().message;
+    const std::string line(999, 'x');
+    for (int i = 0; i < 1000; ++i) (*log)->append(line + "\n");
+  }  // this ends, although a pipe holds but 64 KiB
+  std::string got(1 << 20, '\0');
+  EXPECT_GT(::read(reader, got.data(), got.size()), 0);
+  ::close(reader);
+}
+
+TEST_F(LogFileTest, AReaderThatIsSlowGetsAll) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const int reader = ::open(path().c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  auto log = LogFile::open(path());
+  ASSERT_TRUE(log) << log.error().message;
+  std::thread slow([&] {
+    std::string got(2000, '\0');
+    for (std::size_t all = 0; all < 500'000;) {
+      pollfd more{reader, POLLIN, 0};
+      ::poll(&more, 1, -1);
+      all += static_cast<std::size_t>(std::max<ssize_t>(0, ::read(reader, got.data(), got.size())));
+    }
+  });
+  for (int i = 0; i < 500; ++i) (*log)->append(std::string(999, 'x') + "\n");
+  (*log)->flush();
+  slow.join();
+  EXPECT_EQ((*log)->dropped(), 0u);
+  ::close(reader);
 }
 
 TEST_F(LogFileTest, IsLockedAgainstOthersWhereThatIsAskedFor) {
