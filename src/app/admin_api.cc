@@ -158,8 +158,9 @@ std::string AdminApi::fleet() const {
       entry["endpoints"].push_back(
           {{"id", v.id.value()}, {"address", access != nullptr ? access->label : ""},
            {"kind", access != nullptr ? std::string(name(access->kind)) : ""},
-           {"ours", v.load.ours}, {"queued", v.load.queued}, {"others", v.load.others},
-           {"limit", v.load.limit}, {"wait_seconds", v.load.wait_seconds},
+           {"ours", v.load.ours}, {"queued", v.load.queued}, {"held", v.load.held},
+           {"others", v.load.others}, {"limit", v.load.limit},
+           {"wait_seconds", v.load.wait_seconds},
            {"step_seconds", v.load.step_seconds}, {"arrivals_per_second", v.load.arrivals},
            {"kv_tokens", v.load.kv_tokens}, {"kv_capacity", v.load.kv_capacity},
            {"kv_usage", v.kv_usage}, {"cached_tokens", v.cached_tokens},

@@ -45,7 +45,7 @@ double number(const Json& object, const char* key, double otherwise = 0) {
 // Where it went, or "waits", or "nowhere".
 std::string way_of(const Json& decision) {
   const std::string kind = text_of(decision, "kind");
-  if (kind == "wait") return "waits";
+  if (kind == "wait" || kind == "held") return "waits";
   if (kind == "queue_full") return "nowhere: the queue is full";
   return kind == "none" ? "nowhere" : text_of(decision, "endpoint");
 }

@@ -29,7 +29,7 @@ void write_totals(TextWriter& w, const flow::Totals& totals) {
   gauge("signalbox_waiting_requests", "Requests that wait for an endpoint.", totals.waiting);
   gauge("signalbox_waiting_bytes", "Bodies of waiting requests.", totals.waiting_bytes);
   count("signalbox_retries_total", "Attempts at another endpoint.", totals.retries);
-  count("signalbox_decisions_total", "Placements decided.", totals.decisions);
+  count("signalbox_decisions_total", "Placements decided, anew for who waited.", totals.decisions);
   count("signalbox_candidates_evaluated_total", "Places scored for placements.",
         totals.candidates_evaluated);
   count("signalbox_stale_events_total", "Events that came too late.", totals.stale_events);
@@ -90,6 +90,9 @@ void collect_core_metrics(TextWriter& w, host::CoreHost& host,
   using View = flow::EndpointView;
   per_endpoint(w, rows, "signalbox_endpoint_in_flight_requests", "Requests of ours there.",
                [](const View& v) { return v.load.ours; });
+  per_endpoint(w, rows, "signalbox_endpoint_held_requests",
+               "Of these, those that stay here until it wants more.",
+               [](const View& v) { return v.load.held; });
   per_endpoint(w, rows, "signalbox_endpoint_others_requests", "Requests of others there.",
                [](const View& v) { return v.load.others; });
   per_endpoint(w, rows, "signalbox_endpoint_wait_seconds", "Prefill work that waits there.",

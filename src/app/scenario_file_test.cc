@@ -165,6 +165,19 @@ TEST_F(ScenarioFileTest, DrawnFaultsFollowFromTheSeedWithinTheirBounds) {
   EXPECT_EQ(wrong(with("drawn_faults: {count: 1}\nexpect: [goodput > 0.1*baseline]\n")), "");
 }
 
+TEST_F(ScenarioFileTest, AnEngineThatCannotBeIsNoCrash) {
+  const std::string tiny = "fleet: [{engine: {kv_tokens: 16, block_tokens: 4096}}]\n";
+  EXPECT_NE(wrong(tiny).find("holds not one block"), std::string::npos) << wrong(tiny);
+  const std::string timeless = "fleet: [{steps: {prefill_ms: 0, decode_ms: 0}}]\n";
+  EXPECT_NE(wrong(timeless).find("prefill_ms"), std::string::npos) << wrong(timeless);
+}
+
+TEST_F(ScenarioFileTest, AValueThatWasNotReadIsNoReasonForFurtherErrors) {
+  const std::string said = wrong(with("faults: [{kind: boom, at: 1s}]\n"));
+  EXPECT_NE(said.find("boom"), std::string::npos) << said;
+  EXPECT_EQ(said.find("lasts"), std::string::npos) << said;
+}
+
 TEST_F(ScenarioFileTest, ItRunsTheSameEachTime) {
   auto file = open(kSmall);
   ASSERT_TRUE(file.has_value());

@@ -193,20 +193,23 @@ void Checker::check_rest(const flow::Flow& core, Instant now) {
 }
 
 // Requests wait only while every endpoint that could serve them is full: with one pool, a free
-// place and a request that nobody has failed yet do not go together.
+// place and a request that nobody has failed yet do not go together. Where they depart late they
+// may wait for the place that holds their prefix, but not while nobody at all is served.
 void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
   const bool waits =
       fleet_->pools.size() == 1 && std::any_of(open_.begin(), open_.end(), [](const auto& entry) {
         return !entry.second.endpoint && !entry.second.attempt && entry.second.lora == 0;
       });
-  bool room = false;
+  bool room = false, served = false;
   if (waits) {
     for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {
       const bool open = view.standing == recovery::Standing::In ||
                         view.standing == recovery::Standing::ProbeReady;
       room |= open && view.serves && view.load.ours + view.load.others < view.load.limit;
+      served |= view.load.ours > view.load.held;
     }
   }
+  if (waits && fleet_->pools.front().dispatch == model::DispatchMode::Late) room &= !served;
   if (!waits || !room) idle_capacity_since_ = kNever;
   else idle_capacity_since_ = std::min(idle_capacity_since_, now);
   if (waits && room && now - idle_capacity_since_ > kStuck) {

@@ -64,6 +64,7 @@ model::Fleet World::fleet() const {
     pool.usd_per_hour = group.usd_per_hour * price_factor_;
     pool.concurrency_max =
         group.concurrency_max > 0 ? std::max(1, group.concurrency_max - limit_cut_) : 0;
+    pool.dispatch = group.dispatch;
     if (!group.profile.empty()) fleet.models[pool.model.value() - 1].profile = group.profile;
     fleet.pools.push_back(pool);
   }

@@ -28,11 +28,11 @@ struct Steps {
 
 template <typename Visitor>
 void describe(Visitor& v, Steps& c) {
-  v(c.prefill_ms, "prefill_ms", "A step with prefill: whatever is in it.", Range{0, 1e5});
+  v(c.prefill_ms, "prefill_ms", "A step with prefill: whatever is in it.", Range{1e-3, 1e5});
   v(c.prefill_token_ms, "prefill_token_ms", "And for each prompt token.", Range{0, 1e3});
   v(c.prefill_square_ms, "prefill_square_ms",
     "And for each prompt token and token of context before it.", Range{0, 1});
-  v(c.decode_ms, "decode_ms", "A step without prefill: whatever is in it.", Range{0, 1e5});
+  v(c.decode_ms, "decode_ms", "A step without prefill: whatever is in it.", Range{1e-3, 1e5});
   v(c.decode_sequence_ms, "decode_sequence_ms", "And for each sequence.", Range{0, 1e3});
   v(c.decode_token_ms, "decode_token_ms", "And for each token of context.", Range{0, 1});
 }
@@ -73,6 +73,7 @@ struct EngineGroup {
   int count = 2;
   double usd_per_hour = 2;
   int concurrency_max = 0;        // 0: what the engine tells
+  model::DispatchMode dispatch = model::DispatchMode::Immediate;
   bool drain_on_abort = false;    // an answer whose client left runs on to its end
   bool adapters_apart = false;    // every other engine lists the first adapter alone
   Dialect dialect;

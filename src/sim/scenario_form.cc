@@ -101,6 +101,9 @@ class Checker {
     if (!g.name.empty() && !names_.insert(g.name).second) {
       report_.add(path + ".name", quote(g.name) + " is the name of an earlier entry; change it.");
     }
+    if (g.group.spec.kv_tokens < g.group.spec.block_tokens) {
+      report_.add(path + ".engine.kv_tokens", "holds not one block of `block_tokens`; raise it.");
+    }
     if (g.profile.empty()) return;
     if (g.group.steps) {
       report_.add(path + ".steps", "is a second source of step times beside `profile`; keep one.");
@@ -265,7 +268,8 @@ ScenarioForm read_scenario(const spec::Document& document, spec::Report& report)
   ScenarioForm form;
   spec::Reader reader(report, document.file);
   spec::read(reader, document.root, form, {});
-  Checker(form, report).run();
+  // What several settings say together can be judged once each has been read.
+  if (report.clean()) Checker(form, report).run();
   return form;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/spec/gateway.h"
+#include "core/spec/resources.h"
 #include "core/spec/problem.h"
 #include "core/spec/tree.h"
 #include "sim/expect.h"
@@ -48,6 +49,7 @@ void describe(Visitor& v, GroupForm& c) {
     "Price of one engine in USD; with `profile`, list price unless written.", Range{0, 1e5});
   v(c.group.concurrency_max, "concurrency_max",
     "Requests that the gateway sends to one at once; 0: as many as it tells.", Range{0, 1e6});
+  v(c.group.dispatch, "dispatch", "When requests depart for them, see `dispatch` of a Pool.");
   v(c.group.drain_on_abort, "drain_on_abort", "An answer whose client left runs on to its end.");
   v(c.group.adapters_apart, "adapters_apart", "Every other engine lists the first adapter alone.");
   v(c.group.spec, "engine", "The engine itself; with `profile`, its capacity is known.");
@@ -156,7 +158,8 @@ template <typename Visitor>
 void describe(Visitor& v, GatewayForm& c) {
   v(c.limits, "limits", "The most that it takes up.");
   v(c.timeouts, "timeouts", "How long it waits for engines.");
-  Only<Visitor> only{v, {"admission", "cache", "prediction", "ledger", "recovery", "routing"}};
+  Only<Visitor> only{v, {"admission", "cache", "dispatch", "prediction", "ledger", "recovery",
+                         "routing"}};
   describe(only, c.gateway);
 }
 

@@ -8,6 +8,7 @@
 namespace signalbox::dispatch {
 
 struct Config {
+  double passes_ahead = 2;
   double cost_weight = 4;
   double home_patience = 2;
   double full_share = 0.9;
@@ -16,6 +17,10 @@ struct Config {
 
 template <typename Visitor>
 void describe(Visitor& v, Config& c) {
+  v(c.passes_ahead, "passes_ahead",
+    "Late binding: passes of an engine whose prompts are sent to it, the one that it computes "
+    "included; what is beyond them stays here.",
+    Range{1, 100});
   v(c.cost_weight, "cost_weight",
     "Seconds of waiting that one second of a request's own prefill is worth in the order of "
     "departure; 0: first come, first served.",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "core/dispatch/late.h"
 
 namespace signalbox::dispatch {
 
@@ -60,11 +61,8 @@ const Shuttle::Plan& Shuttle::plan(std::span<const Passenger> waiting, const Ins
   }
   plan_.until = kNever;
   plan_.why = Why::Departs;
-  const auto turn = [&](const Passenger& p) {
-    return p.since + from_seconds(config_.cost_weight * p.seconds);
-  };
   std::ranges::sort(plan_.line, [&](const Passenger& a, const Passenger& b) {
-    const Instant x = turn(a), y = turn(b);
+    const Instant x = turn(config_, a.since, a.seconds), y = turn(config_, b.since, b.seconds);
     return x != y ? x < y : a.request < b.request;
   });
   if (plan_.line.size() > kLineMax) plan_.line.resize(kLineMax);

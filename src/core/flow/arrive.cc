@@ -54,7 +54,8 @@ void Core::on(model::RequestArrived&& event, Instant now, Actions& out) {
   switch (find_place(request, now, out)) {
     case Placed::Sent:
     case Placed::Waits:
-    case Placed::WaitsApart: return;
+    case Placed::WaitsApart:
+    case Placed::Held: return;
     case Placed::QueueFull:
       return conclude(request, model::Outcome::QueueFull, Answer::Local,
                       retry_after(request.model), out);

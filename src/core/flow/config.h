@@ -6,6 +6,7 @@
 
 #include "core/admission/config.h"
 #include "core/cache/config.h"
+#include "core/dispatch/config.h"
 #include "core/ledger/config.h"
 #include "core/model/fleet.h"
 #include "core/perf/calibrator.h"
@@ -18,6 +19,7 @@ namespace signalbox::flow {
 struct Config {
   admission::Config admission;
   cache::Config cache;
+  dispatch::Config dispatch;
   ledger::Config ledger;
   recovery::Config recovery;
   routing::Config routing;

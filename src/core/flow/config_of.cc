@@ -8,6 +8,7 @@ Config config_of(const spec::Gateway& gateway) {
   Config config;
   config.admission = gateway.admission;
   config.cache = gateway.cache;
+  config.dispatch = gateway.dispatch;
   config.calibrator = gateway.prediction.calibration;
   config.lengths = gateway.prediction.output_lengths;
   config.ledger = gateway.ledger;
@@ -21,6 +22,7 @@ spec::Gateway gateway_of(const Config& config) {
   spec::Gateway gateway;
   gateway.admission = config.admission;
   gateway.cache = config.cache;
+  gateway.dispatch = config.dispatch;
   gateway.prediction.calibration = config.calibrator;
   gateway.prediction.output_lengths = config.lengths;
   gateway.ledger = config.ledger;

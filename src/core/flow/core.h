@@ -40,6 +40,7 @@ struct Request {
   Instant at{};                       // arrival
   Instant waiting_since{};
   bool waiting = false;               // in the queue
+  model::EndpointId held_for;         // of those that wait: who is to get it once it wants more
   bool tenant_slot = false;           // counts against its tenant's cap
   int attempts = 0;
   int answers = 0;                    // failing answers of engines so far
@@ -147,6 +148,7 @@ class Core {
     Sent,
     Waits,       // every place is full
     WaitsApart,  // full are the places that it could use; others may find one
+    Held,        // has a place, and departs for it later
     QueueFull,   // and the queue as well
     Nowhere,
   };
@@ -174,6 +176,7 @@ class Core {
   void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
   bool enqueue(Request& request, Instant now);
   void drain_queue(model::ModelId model, Instant now, Actions& out);
+  Placed place_waiting(Request& request, Instant now, Actions& out);
   void lost_its_place(Request& request, Instant now, Actions& out);
   double output_mean(const perf::LengthKey& key, std::int64_t output_max);
   Duration retry_after(model::ModelId model) const;
@@ -181,8 +184,16 @@ class Core {
   cache::Query query(const Request& request) const;
   static bool prefills(const Request& request);
 
+  // depart.cc
+  bool departs_late(model::EndpointId id) const;
+  bool hold(Request& request, const routing::Decision& decision, Instant now);
+  void let_go(Request& request, Instant now);
+  void feed(model::EndpointId id, Instant now, Actions& out);
+  routing::Work work(const Request& request, const routing::Decision& decision) const;
+
   // end.cc
   void give_up(Request& request, Instant now, Actions& out);
+  void open_up(model::EndpointId id, model::ModelId model, Instant now, Actions& out);
   void send_home(Instant now, Actions& out);
   model::Usage unreported(const Request& request, const model::AttemptEnded& event) const;
   void close_attempt(Request& request, const model::AttemptEnded& event, Instant now);

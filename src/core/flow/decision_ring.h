@@ -26,6 +26,7 @@ struct DecisionRecord {
   Instant at{};
   Duration queued{};
   bool queue_full = false;         // it could not wait here for what was full
+  bool held = false;               // it has this place, and stays here until the engine wants more
   routing::Decision decision;
   double ttft_predicted = 0;       // s
   double e2e_predicted = 0;        // s

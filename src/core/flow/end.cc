@@ -24,10 +24,16 @@ void Core::on(const model::ClientGone& event, Instant now, Actions& out) {
   }
   if (!legal(request->grammar.take(model::RequestGrammar::Signal::ClientGone))) return;
   const model::ModelId model = request->model;
-  const bool ran = static_cast<bool>(request->endpoint);
+  const model::EndpointId ran = request->endpoint;
   give_up(*request, now, out);
   conclude(*request, model::Outcome::ClientGone, Answer::None, Duration(-1), out);
-  if (ran) drain_queue(model, now, out);
+  if (ran) open_up(ran, model, now, out);
+}
+
+// Something has ended at an endpoint: those who wait for its model may go.
+void Core::open_up(model::EndpointId id, model::ModelId model, Instant now, Actions& out) {
+  if (departs_late(id)) feed(id, now, out);
+  else drain_queue(model, now, out);
 }
 
 // Neither waits nor runs afterwards.
@@ -35,6 +41,7 @@ void Core::give_up(Request& request, Instant now, Actions& out) {
   const model::RequestId id = request.arrived.request;
   if (request.waiting) queue_.remove(request.model, id);
   request.waiting = false;
+  let_go(request, now);
   if (!request.endpoint) return;
   out.push_back({request.arrived.owner, model::Abort{id, request.attempt}});
   legal(request.grammar.take(model::RequestGrammar::Signal::Aborted));
@@ -78,19 +85,25 @@ void Core::on(const model::AttemptEnded& event, Instant now, Actions& out) {
   if (event.client_left) legal(request->grammar.take(model::RequestGrammar::Signal::ClientGone));
   legal(request->grammar.take(model::RequestGrammar::Signal::AttemptOver));
   const model::ModelId model = request->model;
+  const model::EndpointId ran = request->endpoint;
   if (event.client_left) {
     finished_for_nobody(*request, event, now, out);
-    return drain_queue(model, now, out);
+    return open_up(ran, model, now, out);
   }
   if (event.result == model::AttemptResult::Ok) succeeded(*request, event, now, out);
   else failed(*request, event, now, out);
-  drain_queue(model, now, out);
+  open_up(ran, model, now, out);
 }
 
-// What the engine has done, as far as seen, when it did not get to report it.
+// What the engine has done, as far as seen, when it did not report it: nothing that one knows of
+// before the first sign of an answer.
 model::Usage Core::unreported(const Request& request, const model::AttemptEnded& event) const {
-  if (!request.has_first_token || event.usage.completion_tokens >= 0) return {};
-  return {request.prompt_tokens, -1, std::max(request.relayed_tokens, event.tokens)};
+  const std::int64_t tokens = std::max(request.relayed_tokens, event.tokens);
+  const bool answered =
+      request.has_first_token || tokens > 0 || event.result == model::AttemptResult::Ok;
+  if (!answered || !prefills(request) || event.usage.completion_tokens >= 0) return {};
+  const bool told = event.usage.prompt_tokens >= 0;
+  return {told ? -1 : request.prompt_tokens, -1, tokens};
 }
 
 // Gives back what the attempt held. Afterwards request.endpoint is none.

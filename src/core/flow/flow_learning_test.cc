@@ -269,6 +269,44 @@ TEST(Ledger, WhatAnEngineCouldNotReportIsEstimatedApart) {
   EXPECT_EQ(all.estimated_completion_tokens, 7);
 }
 
+TEST(Ledger, ContentThatCameWithTheFailureIsEstimatedToo) {
+  Desk desk(1, 8);
+  const auto r = desk.arrive(turn(desk, 1, 4));
+  model::AttemptEnded broken = desk.ending(r, AttemptResult::StreamError);
+  broken.delivered = true;
+  broken.tokens = 20;
+  desk.tell(broken);
+  const ledger::Totals& all = desk.core().ledger().all();
+  EXPECT_EQ(all.estimated_completion_tokens, 20);
+  EXPECT_GT(all.estimated_prompt_tokens, 1000);
+}
+
+TEST(Ledger, AnAnswerWithoutUsageIsEstimatedOneThatRefusesIsNot) {
+  Desk desk(1, 8);
+  const auto r = desk.arrive(turn(desk, 1, 4));
+  model::AttemptEnded whole = desk.ending(r, AttemptResult::Ok);
+  whole.tokens = 50;
+  desk.tell(whole);
+  const ledger::Totals& all = desk.core().ledger().all();
+  EXPECT_EQ(all.estimated_completion_tokens, 50);
+  const std::int64_t prompt = all.estimated_prompt_tokens;
+  EXPECT_GT(prompt, 1000);
+  desk.fail(desk.arrive(turn(desk, 2, 4)), AttemptResult::ClientError);
+  EXPECT_EQ(all.estimated_prompt_tokens, prompt) << "nothing was computed as far as one knows";
+}
+
+TEST(Ledger, APromptThatWasToldIsNotEstimatedAsWell) {
+  Desk desk(1, 8);
+  model::RequestArrived embeddings = turn(desk, 1, 4);
+  embeddings.api = model::Api::Embeddings;
+  const auto r = desk.arrive(embeddings);
+  model::AttemptEnded whole = desk.ending(r, AttemptResult::Ok);
+  whole.usage = {777, -1, -1};
+  desk.tell(whole);
+  EXPECT_EQ(desk.core().ledger().all().prompt_tokens, 777);
+  EXPECT_EQ(desk.core().ledger().all().estimated_prompt_tokens, 0);
+}
+
 TEST(CountTokens, ComputesNoPromptAndLeavesNoneBehind) {
   Desk desk(1, 8);
   model::RequestArrived r = turn(desk, 1, 16);

@@ -74,13 +74,14 @@ Core::Placed Core::find_place(Request& request, Instant now, Actions& out) {
     Placed placed = behind ? Placed::Waits : place(request, now, out);
     if (placed == Placed::Sent) return placed;
     if (placed != Placed::Nowhere) {
-      const bool apart = placed == Placed::WaitsApart &&
+      const bool apart = (placed == Placed::WaitsApart || placed == Placed::Held) &&
                          (queue_.empty(request.model) || apart_.contains(request.model));
       if (enqueue(request, now)) {
         if (apart) apart_.insert(request.model);
         else apart_.erase(request.model);
         return placed;
       }
+      let_go(request, now);
       placed = Placed::QueueFull;
       if (DecisionRecord* record = behind ? nullptr : decisions_.find(request.decision)) {
         record->queue_full = true;
@@ -95,6 +96,7 @@ Core::Placed Core::find_place(Request& request, Instant now, Actions& out) {
 
 // On its present model.
 Core::Placed Core::place(Request& request, Instant now, Actions& out) {
+  let_go(request, now);
   const auto pools = pools_of_model_.find(request.model);
   if (pools == pools_of_model_.end()) return Placed::Nowhere;
   decisions_.prepare();
@@ -136,6 +138,7 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   if (decision.retried) decision.kind = routing::Decision::Kind::None;
   switch (decision.kind) {
     case routing::Decision::Kind::Place:
+      if (hold(request, decision, now)) return Placed::Held;
       dispatch(request, decision, now, out);
       return Placed::Sent;
     case routing::Decision::Kind::None:
@@ -157,7 +160,7 @@ DecisionRecord& Core::remember(const Request& request, const routing::Decision& 
   record.tenant = request.arrived.tenant;
   record.at = now;
   record.queued = request.waiting ? now - request.waiting_since : Duration::zero();
-  record.queue_full = false;
+  record.queue_full = record.held = false;
   record.ttft_predicted = record.e2e_predicted = 0;
   record.cached_predicted = 0;
   return record;
@@ -199,13 +202,9 @@ void Core::dispatch(Request& request, const routing::Decision& decision, Instant
   request.decision = record.number;
   const Duration queued = record.queued;
 
-  const std::int64_t fresh =
-      std::max<std::int64_t>(1, match_.prompt_tokens - request.cached_tokens);
-  load_.dispatched(
-      decision.endpoint, {id, request.attempt},
-      {fresh, request.cached_tokens, decision.ask.output, !request.arrived.stream}, now);
-  const double work = terms.prefill + static_cast<double>(decision.ask.output * terms.tpot);
-  ledger_.started(id, decision.endpoint, std::max(1e-6, work), now);
+  load_.dispatched(decision.endpoint, {id, request.attempt}, work(request, decision), now);
+  const double seconds = terms.prefill + static_cast<double>(decision.ask.output * terms.tpot);
+  ledger_.started(id, decision.endpoint, std::max(1e-6, seconds), now);
   request.pass = ejector_.dispatched(decision.endpoint);
   request.belief =
       index_.insert(decision.endpoint, query(request), cache::Residence::Pending);
@@ -237,18 +236,22 @@ void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
       drain_next_[model] = next;
       return;
     }
-    const model::RequestId id = next;
-    Request* request = find(id);
+    Request* request = find(next);
     CHECK(request != nullptr);
-    const Placed placed = place(*request, now, out);
-    if (placed == Placed::Waits) return;
-    next = queue_.next(id);
-    if (placed == Placed::WaitsApart) continue;
-    queue_.remove(model, id);
-    request->waiting = false;
-    if (placed == Placed::Nowhere) lost_its_place(*request, now, out);
+    next = queue_.next(next);
+    if (place_waiting(*request, now, out) == Placed::Waits) return;
   }
   if (!queue_.empty(model)) apart_.insert(model);
+}
+
+// Looks again for a place for one who waits, and takes it out of the queue if that is over.
+Core::Placed Core::place_waiting(Request& request, Instant now, Actions& out) {
+  const Placed placed = place(request, now, out);
+  if (placed != Placed::Sent && placed != Placed::Nowhere) return placed;
+  queue_.remove(request.model, request.arrived.request);
+  request.waiting = false;
+  if (placed == Placed::Nowhere) lost_its_place(request, now, out);
+  return placed;
 }
 
 // What it waited for is gone: another model of its route, or the end.

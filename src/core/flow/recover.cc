@@ -22,7 +22,8 @@ void Core::failed(Request& request, const model::AttemptEnded& event, Instant no
     switch (find_place(request, now, out)) {
       case Placed::Sent: ++totals_.retries; return;
       case Placed::Waits:
-      case Placed::WaitsApart: return;
+      case Placed::WaitsApart:
+      case Placed::Held: return;
       case Placed::QueueFull:
       case Placed::Nowhere: break;
     }

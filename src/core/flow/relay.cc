@@ -6,7 +6,7 @@
 
 namespace signalbox::flow {
 
-void Core::on(const model::FirstToken& event, Instant now, Actions&) {
+void Core::on(const model::FirstToken& event, Instant now, Actions& out) {
   Request* request = find(event.request);
   if (request == nullptr || request->attempt != event.attempt) {
     ++totals_.stale_events;
@@ -29,6 +29,7 @@ void Core::on(const model::FirstToken& event, Instant now, Actions&) {
   if (DecisionRecord* record = decisions_.find(request->decision)) {
     record->ttft = now - request->sent;
   }
+  feed(request->endpoint, now, out);
 }
 
 void Core::on(const model::Progress& event, Instant now, Actions&) {

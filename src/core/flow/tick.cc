@@ -44,6 +44,7 @@ void Core::expire_waiting(Instant now, Actions& out) {
     Request* request = find(id);
     CHECK(request != nullptr);
     request->waiting = false;
+    let_go(*request, now);
     conclude(*request, model::Outcome::QueueTimeout, Answer::Local, retry_after(request->model),
              out);
   }

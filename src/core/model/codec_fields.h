@@ -16,6 +16,7 @@ constexpr Script last(Script) { return Script::Code; }
 constexpr AttemptResult last(AttemptResult) { return AttemptResult::Unfit; }
 constexpr EngineKind last(EngineKind) { return EngineKind::OpenAi; }
 constexpr Role last(Role) { return Role::Decode; }
+constexpr DispatchMode last(DispatchMode) { return DispatchMode::Late; }
 constexpr Outcome last(Outcome) { return kOutcomes.back(); }
 constexpr Conclude::Answer last(Conclude::Answer) { return Conclude::Answer::None; }
 
@@ -64,7 +65,8 @@ template <class V> void fields(V& v, Model& x) {
 }
 template <class V> void fields(V& v, Pool& x) {
   v(x.id, x.name, x.model, x.served_model, x.engine, x.role, x.accelerator, x.tensor_parallel,
-    x.precision, x.usd_per_hour, x.concurrency_max, x.ejected_share_max, x.tenants);
+    x.precision, x.usd_per_hour, x.concurrency_max, x.ejected_share_max, x.tenants,
+    x.dispatch);
 }
 template <class V> void fields(V& v, Endpoint& x) {
   v(x.id, x.pool, x.address, x.rank, x.tls, x.serves, x.lists_loras, x.loras);

@@ -16,6 +16,11 @@ namespace signalbox::model {
 
 enum class EngineKind : std::uint8_t { Auto, Vllm, Sglang, LlamaCpp, TrtLlm, OpenAi };
 enum class Role : std::uint8_t { Both, Prefill, Decode };
+// When a request that has a place departs for it.
+enum class DispatchMode : std::uint8_t {
+  Immediate,  // at once
+  Late,       // just before the engine would run dry
+};
 
 std::string_view name(EngineKind kind);
 
@@ -36,6 +41,7 @@ struct Pool {
   std::string served_model;         // the name the engines know it by; empty: the model's name
   EngineKind engine = EngineKind::Auto;
   Role role = Role::Both;
+  DispatchMode dispatch = DispatchMode::Immediate;
   std::string accelerator;          // a name of the accelerator catalogue; empty: unknown
   int tensor_parallel = 1;
   std::string precision;            // bf16, fp8, ...; empty: unknown

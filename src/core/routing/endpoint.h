@@ -45,6 +45,7 @@ struct Work {
 struct Load {
   int ours = 0;                  // requests of ours in flight
   int queued = 0;                // of these, without a first token
+  int held = 0;                  // of the latter, those that stay here for now
   int others = 0;                // requests of others, as of the last look
   int limit = 0;
   std::int64_t kv_tokens = 0;    // tokens of all in flight
@@ -72,7 +73,7 @@ struct Seat {
   bool engine_asleep = false;
   float fit = 0;               // largest prompt + output that it takes
 
-  // Ours.
+  // Ours; those that are held here for it count as if they were there.
   int ours = 0;
   int queued = 0;
   std::int64_t kv_ours = 0;         // tokens of all ours
@@ -83,6 +84,10 @@ struct Seat {
   Instant sign_at{};                // when an answer last grew
   RecordList waiting;               // no first token yet, in the order sent
   RecordList decoding;
+  RecordList held;                  // not sent yet, in the order of their turns
+  int held_count = 0;
+  std::int64_t held_tokens = 0;     // fresh ones
+  std::int64_t held_kv = 0;
   Remaining remaining;
   float arrivals = 0;               // per second, at the base time
 

@@ -80,6 +80,19 @@ void RecordList::append(InFlight& records, std::uint32_t index) {
   tail = index;
 }
 
+void RecordList::insert_by_turn(InFlight& records, std::uint32_t index) {
+  InFlight::Record& record = records.at(index);
+  std::uint32_t before = tail;
+  while (before != InFlight::kNone && records.at(before).turn > record.turn) {
+    before = records.at(before).previous;
+  }
+  std::uint32_t& after = before == InFlight::kNone ? head : records.at(before).next;
+  record.previous = before;
+  record.next = after;
+  (after == InFlight::kNone ? tail : records.at(after).previous) = index;
+  after = index;
+}
+
 void RecordList::remove(InFlight& records, std::uint32_t index) {
   const InFlight::Record& record = records.at(index);
   (record.previous == InFlight::kNone ? head : records.at(record.previous).next) = record.next;

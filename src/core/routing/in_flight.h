@@ -28,6 +28,8 @@ class InFlight {
     std::uint32_t previous = kNone;
     bool queued = true;            // has no first token yet
     bool plain = false;            // shows nothing before its end
+    bool held = false;             // stays here for now; `queued`, too
+    Instant turn{};                // its place among those held
     Duration prefill{};            // P as predicted when sent
     std::int64_t fresh = 0;
     std::int64_t cached = 0;
@@ -66,6 +68,8 @@ struct RecordList {
   std::uint32_t tail = InFlight::kNone;
 
   void append(InFlight& records, std::uint32_t index);
+  // Behind all whose turn is not later. O(those whose turn is later).
+  void insert_by_turn(InFlight& records, std::uint32_t index);
   void remove(InFlight& records, std::uint32_t index);
 };
 

@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint32_t kNone = InFlight::kNone;
 constexpr double kWindowsPerBase = 16;  // e^16 keeps rates within a float's range and precision
 constexpr double kSmoothing = 1.0 / 64;
+constexpr int kTold = 1'000'000;  // requests that an engine may claim to run, or to let wait
 
 std::int64_t whole_output(double mean) {
   return std::clamp<std::int64_t>(std::llround(mean), 1, 10'000'000);
@@ -50,45 +51,52 @@ void State::move_base(Instant now) {
   base_ = now;
 }
 
-bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& work,
-                       Instant now) {
-  Seat* seat = find(id);
-  if (seat == nullptr) return false;
-  const perf::Coefficients& c = seat->facts.coefficients;
+// What a request of ours adds to an endpoint, sent or held. kNone: the table is full, or knows it.
+std::uint32_t State::book(Seat& seat, const RequestKey& key, const Work& work, Instant now) {
   InFlight::Record record;
   record.key = key;
-  record.seat = seat_of_[id.value()];
+  record.seat = seat_of_[seat.id.value()];
   record.fresh = std::max<std::int64_t>(0, work.fresh_tokens);
   record.cached = std::max<std::int64_t>(0, work.cached_tokens);
   record.output = whole_output(work.output_mean);
   record.plain = work.plain;
-  const auto fresh = static_cast<double>(record.fresh);
-  const auto cached = static_cast<double>(record.cached);
-  const double prefill = c.prefill_work(fresh, cached);
-  record.prefill = from_seconds(prefill);
+  record.prefill = from_seconds(seat.facts.coefficients.prefill_work(
+      static_cast<double>(record.fresh), static_cast<double>(record.cached)));
   const std::uint32_t index = records_.insert(record);
-  if (index == kNone) return false;
+  if (index == kNone) return kNone;
+  presume(seat, now);
+  ++seat.ours;
+  ++seat.queued;
+  seat.kv_ours += record.kv();
+  seat.kv_queued += record.kv();
+  seat.tokens_queued += record.fresh;
+  seat.prefill_queued += record.prefill;
+  seat.remaining.add(record.remaining());
+  ++model_load(seat.facts.model).ours;
+  return index;
+}
 
-  rebase(now);
-  presume(*seat, now);
+bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& work,
+                       Instant now) {
+  Seat* seat = find(id);
+  if (seat == nullptr) return false;
   const double batch = seat->in_flight();
-  const double prompt = fresh + cached;
-  const auto output = static_cast<double>(record.output);
-  const double longer = c.step(batch + 1, prompt + output / 2) - c.step(batch, 0);
+  const std::uint32_t index = book(*seat, key, work, now);
+  if (index == kNone) return false;
   if (seat->waiting.head == kNone) seat->head_since = now;
   seat->waiting.append(records_, index);
-  ++seat->ours;
-  ++seat->queued;
-  seat->kv_ours += record.kv();
-  seat->kv_queued += record.kv();
-  seat->tokens_queued += record.fresh;
-  seat->prefill_queued += record.prefill;
-  seat->remaining.add(record.remaining());
+
+  rebase(now);
+  const InFlight::Record& record = records_.at(index);
+  const perf::Coefficients& c = seat->facts.coefficients;
+  const auto fresh = static_cast<double>(record.fresh);
+  const auto cached = static_cast<double>(record.cached);
+  const auto output = static_cast<double>(record.output);
+  const double prefill = c.prefill_work(fresh, cached);
+  const double longer = c.step(batch + 1, fresh + cached + output / 2) - c.step(batch, 0);
   const double arrival = growth(now) / to_seconds(config_.arrivals_window);
   seat->arrivals += static_cast<float>(arrival);
-
   ModelLoad& load = model_load(seat->facts.model);
-  ++load.ours;
   load.work += (prefill + output * longer) * arrival;
   smooth(load.fresh_mean, fresh);
   smooth(load.cached_mean, cached);
@@ -97,9 +105,49 @@ bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& 
   return true;
 }
 
+bool State::hold(model::EndpointId id, const RequestKey& key, const Work& work, Instant turn,
+                 Instant now) {
+  Seat* seat = find(id);
+  if (seat == nullptr) return false;
+  const std::uint32_t index = book(*seat, key, work, now);
+  if (index == kNone) return false;
+  InFlight::Record& record = records_.at(index);
+  record.held = true;
+  record.turn = turn;
+  seat->held.insert_by_turn(records_, index);
+  ++seat->held_count;
+  seat->held_tokens += record.fresh;
+  seat->held_kv += record.kv();
+  settle(*seat);
+  return true;
+}
+
+RequestKey State::held_front(model::EndpointId id) const {
+  const Seat* seat = find(id);
+  if (seat == nullptr || seat->held.head == kNone) return {};
+  return records_.at(seat->held.head).key;
+}
+
+Instant State::held_front_turn(model::EndpointId id) const {
+  const Seat* seat = find(id);
+  if (seat == nullptr || seat->held.head == kNone) return kNever;
+  return records_.at(seat->held.head).turn;
+}
+
+dispatch::Feed State::feed(model::EndpointId id) const {
+  const Seat* seat = find(id);
+  if (seat == nullptr) return {};
+  dispatch::Feed feed;
+  feed.requests = seat->queued - seat->held_count;
+  feed.tokens = seat->tokens_queued - seat->held_tokens;
+  if (seat->waiting.head != kNone) feed.head_tokens = records_.at(seat->waiting.head).fresh;
+  feed.chunk_tokens = seat->facts.coefficients.chunk_tokens;
+  return feed;
+}
+
 bool State::first_token(const RequestKey& key, Instant now) {
   const std::uint32_t index = records_.find(key);
-  if (index == kNone || !records_.at(index).queued) return false;
+  if (index == kNone || !records_.at(index).queued || records_.at(index).held) return false;
   Seat& seat = seats_[records_.at(index).seat];
   presume(seat, now);
   if (records_.at(index).queued) decodes(seat, index, now);
@@ -178,8 +226,13 @@ void State::forget(Seat& seat, std::uint32_t index) {
   --seat.ours;
   seat.kv_ours -= record.kv();
   seat.remaining.remove(record.remaining());
+  if (record.held) {
+    --seat.held_count;
+    seat.held_tokens -= record.fresh;
+    seat.held_kv -= record.kv();
+  }
   if (record.queued) {
-    seat.waiting.remove(records_, index);
+    (record.held ? seat.held : seat.waiting).remove(records_, index);
     --seat.queued;
     seat.kv_queued -= record.kv();
     seat.tokens_queued -= record.fresh;
@@ -212,11 +265,14 @@ void State::observed(model::EndpointId id, const model::EngineState& engine, Ins
   if (engine.context_tokens > 0) seat->context_told = engine.context_tokens;
 
   if (told) {
-    const int there = std::max(0, engine.running) + std::max(0, engine.waiting);
+    // Two gauges whose sum a count does not hold are nonsense; so many are as good as all of them.
+    const int there =
+        std::clamp(engine.running, 0, kTold) + std::clamp(engine.waiting, 0, kTold);
     load.others -= seat->others;
-    seat->others = std::max(0, there - seat->ours);
+    seat->others = std::max(0, there - (seat->ours - seat->held_count));
     load.others += seat->others;
-    seat->others_waiting = std::clamp(engine.waiting - seat->queued, 0, seat->others);
+    const int queued = seat->queued - seat->held_count;
+    seat->others_waiting = std::clamp(std::min(engine.waiting, kTold) - queued, 0, seat->others);
   }
   // Nothing is known of their prompts and outputs: the model's recent means stand in.
   seat->others_remaining = std::max<std::int64_t>(1, whole_output(load.output_mean) / 2);
@@ -226,8 +282,9 @@ void State::observed(model::EndpointId id, const model::EngineState& engine, Ins
   const std::int64_t capacity = seat->capacity();
   if (engine.kv_usage >= 0 && capacity > 0) {
     seat->gauge_kv = std::llround(engine.kv_usage * static_cast<double>(capacity));
-    seat->kv_ours_at_gauge = seat->kv_ours;
-    const std::int64_t beyond = std::max<std::int64_t>(0, seat->gauge_kv - seat->kv_ours);
+    seat->kv_ours_at_gauge = seat->kv_ours - seat->held_kv;
+    const std::int64_t beyond =
+        std::max<std::int64_t>(0, seat->gauge_kv - seat->kv_ours_at_gauge);
     seat->others_kv = seat->others > 0 ? beyond : 0;
   } else {
     const double each = load.fresh_mean + load.cached_mean + load.output_mean / 2;
@@ -242,7 +299,8 @@ bool State::idle() const {
     return s.ours == 0 && s.queued == 0 && s.kv_ours == 0 && s.kv_queued == 0 &&
            s.tokens_queued == 0 && s.prefill_queued == Duration::zero() && s.remaining.empty() &&
            s.waiting.head == kNone && s.waiting.tail == kNone && s.decoding.head == kNone &&
-           s.decoding.tail == kNone;
+           s.decoding.tail == kNone && s.held.head == kNone && s.held.tail == kNone &&
+           s.held_count == 0 && s.held_tokens == 0 && s.held_kv == 0;
   };
   return std::ranges::all_of(seats_, empty) &&
          std::ranges::all_of(models_, [](const ModelLoad& load) { return load.ours == 0; });

@@ -263,6 +263,7 @@ Load State::load(model::EndpointId id, Instant now) const {
   Load load;
   load.ours = seat->ours;
   load.queued = seat->queued;
+  load.held = seat->held_count;
   load.others = seat->others;
   load.limit = limit(*seat);
   load.kv_tokens = seat->kv();

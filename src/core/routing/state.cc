@@ -25,7 +25,8 @@ float fit(const Seat& seat) {
   const std::int64_t capacity = seat.capacity();
   const float by_context = context > 0 ? static_cast<float>(context) : kUnlimited;
   const float by_memory = capacity > 0 ? static_cast<float>(capacity) : kUnlimited;
-  return std::min(by_context, by_memory);
+  // Whoever serves at all takes a token and answers with one, whatever it tells of its memory.
+  return std::max(2.0f, std::min(by_context, by_memory));
 }
 
 std::size_t slot(Standing standing) { return static_cast<std::size_t>(standing); }
@@ -101,6 +102,7 @@ void State::add(model::EndpointId id, const EndpointFacts& facts) {
 void State::remove(model::EndpointId id) {
   Seat* seat = find(id);
   if (seat == nullptr) return;
+  while (seat->held.head != kNone) forget(*seat, seat->held.head);
   while (seat->waiting.head != kNone) forget(*seat, seat->waiting.head);
   while (seat->decoding.head != kNone) forget(*seat, seat->decoding.head);
   leave(*seat);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/dispatch/late.h"
 #include "core/model/engine_state.h"
 #include "core/routing/config.h"
 #include "core/routing/decision.h"
@@ -41,6 +42,16 @@ class State {
   bool first_token(const RequestKey& key, Instant now);
   bool progress(const RequestKey& key, std::int64_t tokens, Instant now);
   bool ended(const RequestKey& key, Instant now);
+
+  // Late binding: an attempt that is to go there and stays here until the endpoint wants it. It
+  // weighs on the endpoint as if it had been sent, and ends by ended(), before it is sent as well.
+  // False as for dispatched(). `turn` orders those that are held for the same endpoint.
+  bool hold(model::EndpointId id, const RequestKey& key, const Work& work, Instant turn,
+            Instant now);
+  // Whose turn is first; request 0: nobody is held for it.
+  RequestKey held_front(model::EndpointId id) const;
+  Instant held_front_turn(model::EndpointId id) const;  // kNever: nobody
+  dispatch::Feed feed(model::EndpointId id) const;  // of ours that were sent
 
   // A look at the engine, taken now: what it holds beyond ours belongs to others.
   void observed(model::EndpointId id, const model::EngineState& state, Instant now);
@@ -148,6 +159,7 @@ class State {
   Standing standing(const Seat& seat) const;
   int limit(const Seat& seat) const;
 
+  std::uint32_t book(Seat& seat, const RequestKey& key, const Work& work, Instant now);
   void forget(Seat& seat, std::uint32_t index);
   void presume(Seat& seat, Instant now);
   void decodes(Seat& seat, std::uint32_t index, Instant since);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace signalbox::routing {
 namespace {
@@ -73,6 +74,67 @@ TEST_F(StateTest, a_first_token_out_of_order_leaves_the_head_alone) {
   state_.dispatched(kOne, key(2), {500, 0, 50}, at(10));
   state_.first_token(key(2), at(10.2));
   EXPECT_NEAR(inputs(10.4).wait, 0.6, 1e-5);
+}
+
+TEST_F(StateTest, who_is_held_weighs_as_if_sent_and_feeds_nobody) {
+  state_.dispatched(kOne, key(1), {1000, 0, 50}, at(10));
+  EXPECT_TRUE(state_.hold(kOne, key(2), {500, 0, 50}, at(30), at(10)));
+  EXPECT_NEAR(inputs(10.4).wait, 1.1, 1e-5);
+  EXPECT_EQ(inputs(10.4).in_flight, 2);
+  EXPECT_EQ(state_.load(kOne, at(10)).held, 1);
+  EXPECT_EQ(state_.feed(kOne).requests, 1);
+  EXPECT_EQ(state_.feed(kOne).tokens, 1000);
+  EXPECT_FALSE(state_.first_token(key(2), at(11))) << "it was not sent";
+  EXPECT_TRUE(state_.ended(key(2), at(11)));
+  EXPECT_TRUE(state_.ended(key(1), at(12)));
+  EXPECT_TRUE(state_.idle());
+}
+
+TEST_F(StateTest, who_is_held_stands_in_the_order_of_turns) {
+  const auto hold = [&](std::uint64_t request, double turn) {
+    EXPECT_TRUE(state_.hold(kOne, key(request), {100, 0, 50}, at(turn), at(10)));
+  };
+  EXPECT_EQ(state_.held_front_turn(kOne), kNever);
+  hold(1, 30), hold(2, 20), hold(3, 25), hold(4, 20), hold(5, 40);
+  for (const std::uint64_t next : {2, 4, 3, 1, 5}) {
+    EXPECT_EQ(state_.held_front(kOne).request, RequestId(next));
+    EXPECT_TRUE(state_.ended(state_.held_front(kOne), at(11)));
+  }
+  EXPECT_FALSE(state_.held_front(kOne).request);
+  EXPECT_TRUE(state_.idle());
+}
+
+TEST_F(StateTest, the_gauge_does_not_know_who_is_held) {
+  state_.dispatched(kOne, key(1), {1000, 0, 50}, at(10));
+  state_.hold(kOne, key(2), {500, 0, 50}, at(30), at(10));
+  model::EngineState told;
+  told.running = 1;
+  told.waiting = 1;
+  state_.observed(kOne, told, at(11));
+  EXPECT_EQ(state_.load(kOne, at(11)).others, 1) << "two are there, one is ours";
+}
+
+TEST_F(StateTest, gauges_beyond_all_reason_are_survived) {
+  model::EngineState told;
+  told.running = told.waiting = 2'000'000'000;
+  state_.observed(kOne, told, at(10));
+  EXPECT_GT(state_.load(kOne, at(10)).others, 1'000'000);
+  told.running = told.waiting = std::numeric_limits<int>::min();
+  state_.observed(kOne, told, at(11));
+  EXPECT_GE(state_.load(kOne, at(11)).others, 0);
+}
+
+TEST_F(StateTest, whatever_an_engine_tells_of_its_memory_it_takes_a_token) {
+  model::EngineState told;
+  told.kv_capacity_tokens = 1;
+  state_.observed(kOne, told, at(10));
+  Query q;
+  q.model = model::ModelId(1);
+  q.prompt_tokens = 1;
+  q.output_mean = 1;
+  EXPECT_TRUE(state_.feasible(kOne, q));
+  q.prompt_tokens = 2;
+  EXPECT_FALSE(state_.feasible(kOne, q));
 }
 
 TEST_F(StateTest, kv_and_step_follow_the_tokens_in_flight) {

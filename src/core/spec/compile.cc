@@ -91,6 +91,7 @@ class Compiler {
     out.usd_per_hour = p.usd_per_hour;
     out.concurrency_max = p.concurrency_max;
     out.ejected_share_max = p.ejected_share_max;
+    out.dispatch = p.dispatch;
     out.tenants = tenants(p.tenants);
     std::set<std::string> taken;
     for (const Url& url : p.endpoints) endpoints(out.id, p, url, taken);

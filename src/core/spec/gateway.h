@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "core/admission/config.h"
 #include "core/cache/config.h"
+#include "core/dispatch/config.h"
 #include "core/ledger/config.h"
 #include "core/perf/calibrator.h"
 #include "core/perf/output_length.h"
@@ -245,6 +246,7 @@ struct Gateway {
   Prediction prediction;
   ledger::Config ledger;
   recovery::Config recovery;
+  dispatch::Config dispatch;
   routing::Config routing;
   bool operator==(const Gateway& other) const;
 };
@@ -273,6 +275,7 @@ void describe(V& v, Gateway& c) {
   v(c.prediction, "prediction", "How predictions are learnt.", AtStart{});
   v(c.ledger, "ledger", "Totals of outcomes, tokens and cost.", AtStart{});
   v(c.recovery, "recovery", "What happens when engines fail.");
+  v(c.dispatch, "dispatch", "When requests go, in pools that do not dispatch at once.");
   v(c.routing, "routing", "Where requests go.");
 }
 

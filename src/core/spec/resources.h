@@ -68,6 +68,7 @@ struct Pool {
   std::string precision;
   int ranks = 0;
   model::Role role = model::Role::Both;
+  model::DispatchMode dispatch = model::DispatchMode::Immediate;
   double usd_per_hour = 0;
   int concurrency_max = 0;
   double ejected_share_max = 0.5;
@@ -92,6 +93,9 @@ void describe(V& v, Pool& c) {
   v(c.ranks, "ranks", "Data-parallel ranks of each engine to place requests on; 0: none pinned.",
     Range{0, 1024});
   v(c.role, "role", "Phase that its engines run.");
+  v(c.dispatch, "dispatch",
+    "When a request that has a place departs for it: `immediate`: at once; `late`: it stays here, "
+    "where it can be moved and overtaken by shorter ones, until the engine is about to run dry.");
   v(c.usd_per_hour, "usd_per_hour", "Price of one endpoint; 0: unpriced.", Range{0, 1e6});
   v(c.concurrency_max, "concurrency_max",
     "Requests at once per endpoint; 0: as many as the engine has slots.", Range{0, 1e5});
@@ -197,6 +201,13 @@ struct signalbox::EnumNames<signalbox::model::Role> {
   using E = model::Role;
   static constexpr std::pair<E, std::string_view> values[] = {
       {E::Both, "both"}, {E::Prefill, "prefill"}, {E::Decode, "decode"}};
+};
+
+template <>
+struct signalbox::EnumNames<signalbox::model::DispatchMode> {
+  using E = model::DispatchMode;
+  static constexpr std::pair<E, std::string_view> values[] = {{E::Immediate, "immediate"},
+                                                              {E::Late, "late"}};
 };
 
 template <>
