@@ -107,6 +107,9 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
       plan_.drop_usage = true;
     }
   }
+  for (const json::Key key : json::kSteering) {
+    if (scan_.has(key)) splice.remove(key);
+  }
   if (tenant_ != nullptr) {
     // A tenant's own salt could reach another's cache; ours alone counts.
     if (habits.cache_salt && !tenant_->salt.empty()) splice.set_cache_salt(tenant_->salt);
