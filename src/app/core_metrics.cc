@@ -29,8 +29,7 @@ void write_totals(TextWriter& w, const flow::Totals& totals) {
   gauge("signalbox_waiting_requests", "Requests that wait for an endpoint.", totals.waiting);
   gauge("signalbox_waiting_bytes", "Bodies of waiting requests.", totals.waiting_bytes);
   count("signalbox_retries_total", "Attempts at another endpoint.", totals.retries);
-  count("signalbox_decisions_total",
-        "Decisions on where a request goes: to an endpoint, to wait, nowhere.", totals.decisions);
+  count("signalbox_decisions_total", "Placements decided.", totals.decisions);
   count("signalbox_candidates_evaluated_total", "Places scored for placements.",
         totals.candidates_evaluated);
   count("signalbox_stale_events_total", "Events that came too late.", totals.stale_events);

@@ -255,10 +255,10 @@ AttemptResult AnswerRelay::end(bool whole) {
 
 // A finish reason for every choice; or, of an engine that gives none, the API's own end behind some
 // content of every choice. An engine that has just failed may send that end too, but never without
-// its error before it.
+// its error before it. A plain answer owes its client a reason, and none is made up.
 bool AnswerRelay::all_ended() const {
   if (reader_.finished() >= plan_.choices) return true;
-  if (!end_seen_ || tokens_ == 0) return false;
+  if (!end_seen_ || tokens_ == 0 || mode_ == Mode::Assemble) return false;
   if (unread_ || !json::has_choices(plan_.api)) return true;
   return reader_.finished() == 0 && reader_.seen() >= plan_.choices;
 }
@@ -315,8 +315,7 @@ void AnswerRelay::take_tail() {
 AttemptResult AnswerRelay::judge_status() const {
   if (redirects()) return AttemptResult::Unfit;
   if (status_ == 429) return AttemptResult::Throttled;
-  // 501: the engine is well and does not offer what was asked, such as embeddings.
-  if ((status_ >= 400 && status_ <= 499) || status_ == 501) return AttemptResult::ClientError;
+  if (status_ >= 400 && status_ <= 499) return AttemptResult::ClientError;
   return AttemptResult::ServerError;
 }
 

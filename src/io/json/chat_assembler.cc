@@ -253,7 +253,6 @@ bool ChatAssembler::State::choice(Cursor& c) {
   return c.object(kDepth, [&](const Token& key) {
     const std::string_view name = key.raw();
     if (name == "index") return c.skip(kDepth);
-    if (name == "finish_reason" && c.peek() == 'n') return c.skip(kDepth);
     if (name == "delta" && c.peek() == '{') return message(c, to);
     if (name == "logprobs") {
       if (c.peek() != '{') return c.skip(kDepth);
@@ -351,10 +350,9 @@ void ChatAssembler::State::append_choice(std::string& out, std::int64_t index,
   append_key(out, "logprobs");
   if (choice.has_logprobs) append_object(out, choice.logprobs);
   else out += "null";
-  // Clients' types have no null here; an engine that gives no reasons said its end all the same.
   if (choice.fields.find("finish_reason") == nullptr) {
     append_key(out, "finish_reason");
-    out += "\"stop\"";
+    out += "null";
   }
   out += '}';
 }
