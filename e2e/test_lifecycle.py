@@ -596,9 +596,10 @@ class Starting(unittest.TestCase):
                               timeout=30)
 
     def test_nothing_listens_to_everybody_by_accident(self):
-        said = self.say("serve", "http://127.0.0.1:1", "--listen", "0.0.0.0:0")
-        self.assertEqual(said.returncode, 1)
-        self.assertIn("--insecure", said.stderr)
+        for listen in ("0.0.0.0:0", "10.1.2.3:0"):
+            said = self.say("serve", "http://127.0.0.1:1", "--listen", listen)
+            self.assertEqual(said.returncode, 1)
+            self.assertIn("--insecure", said.stderr)
         said = self.say("serve", "http://127.0.0.1:1", "--admin", "0.0.0.0:0")
         self.assertIn("token", said.stderr)
 

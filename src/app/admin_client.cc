@@ -46,26 +46,35 @@ bool read_all(net::Stream& stream, std::string& out) {
   return false;
 }
 
-Result<std::string> read_answer(const std::string& bytes) {
+// Another program listens there: Prometheus, for one, has the same port by default.
+Error foreign(const std::string& address, const std::string& how) {
+  return Error{Code::BadUpstream, Source::Us, false,
+               "What answers at " + address + " is not Signalbox's admin API: " + how +
+                   ". Name another address with --admin."};
+}
+
+Result<std::string> read_answer(const std::string& address, const std::string& bytes) {
+  const Error broken = foreign(address, "it does not speak HTTP, or breaks off");
   http::ResponseParser parser{http::Limits{}};
-  if (parser.parse(bytes) != http::Progress::Complete) return internal("The answer is broken.");
+  if (parser.parse(bytes) != http::Progress::Complete) return broken;
   http::BodyDecoder decoder(parser.head().framing, http::Limits{}, http::Side::Response,
                             kAnswerMax);
   std::string_view rest = std::string_view(bytes).substr(parser.head_length());
   std::string body;
   while (!rest.empty() && !decoder.done()) {
     const http::BodyStep step = decoder.next(rest);
-    if (step.state == http::BodyState::Error) return internal("The answer is broken.");
+    if (step.state == http::BodyState::Error) return broken;
     body.append(step.data);
     rest.remove_prefix(step.consumed);
   }
+  if (!decoder.done() && decoder.end_of_input() != http::BodyState::Done) return broken;
   if (parser.head().status == 200) return body;
   const auto json = nlohmann::json::parse(body, nullptr, false);
-  std::string message = "The gateway answered " + std::to_string(parser.head().status) + ".";
-  if (json.is_object() && json.contains("error")) {
-    message = json["error"].value("message", message);
+  const nlohmann::json::json_pointer message("/error/message");
+  if (json.is_object() && json.contains(message) && json[message].is_string()) {
+    return Error{Code::NotFound, Source::Client, false, json[message].get<std::string>()};
   }
-  return Error{Code::NotFound, Source::Client, false, message};
+  return foreign(address, "it answers " + std::to_string(parser.head().status));
 }
 
 }  // namespace
@@ -105,7 +114,7 @@ Result<std::string> admin_get(const std::string& address, const std::string& pat
   if (stream->write(request).bytes != request.size()) return unreachable(address);
   std::string answer;
   if (!read_all(*stream, answer)) return unreachable(address);
-  return read_answer(answer);
+  return read_answer(address, answer);
 }
 
 }  // namespace signalbox::app

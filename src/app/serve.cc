@@ -109,10 +109,10 @@ Result<void> check_options(const ServeOptions& options) {
 // Nobody unknown is served beyond this machine unless somebody said so.
 Result<void> check_exposure(const config::Loaded& loaded) {
   const spec::Gateway& gateway = loaded.config.gateway;
-  if (!spec::is_loopback(gateway.listen) && loaded.config.tenants.empty() && !gateway.insecure) {
+  if (spec::serves_strangers(loaded.config)) {
     return invalid("Listening on " + spec::to_string(gateway.listen) +
-                   " without tenants would serve everybody who can reach it: declare Tenants, "
-                   "listen on 127.0.0.1, or say --insecure.");
+                   " would serve everybody who can reach it: declare Tenants with keys, listen "
+                   "on 127.0.0.1, or say --insecure.");
   }
   if (!spec::is_loopback(gateway.admin.listen) && !loaded.secrets.admin) {
     return invalid("The admin listener beyond this machine needs Gateway.admin.token.");

@@ -48,19 +48,19 @@ struct FirstToken {
 
 enum class AttemptResult : std::uint8_t {
   Ok,             // a whole answer, with a finish reason for every choice
-  ClientError,    // 4xx but 429
+  ClientError,    // 4xx but 429, as status or as code of an error in the answer's place
   Throttled,      // 429
-  ServerError,    // 5xx
+  ServerError,    // 5xx, likewise; also an error in the answer's place that names no code
   ConnectError,   // refused, unreachable, or no connection in time
   Reset,          // closed or broken protocol before a whole response head
   Truncated,      // ended inside an answer, or without a finish reason
-  StreamError,    // the engine sent an error event inside its stream
+  StreamError,    // an error event inside a stream that the client has begun to read
   FirstTokenTimeout,
   IdleTimeout,    // silence between events
   Aborted,        // closed by our own Abort
   Shortage,       // we had no descriptor or port for it
   Overrun,        // longer than we may hold for a client that does not stream
-  Unfit,          // it refuses our key, or does not know the model that it is to serve
+  Unfit,          // it refuses our key, does not know its model, or sends us elsewhere
 };
 
 // Token counts as the engine reported them; -1: not told.

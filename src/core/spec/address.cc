@@ -153,11 +153,6 @@ bool is_loopback(const Address& address) {
   return ip ? is_loopback(*ip) : address.host == "localhost";
 }
 
-bool is_every_interface(const Address& address) {
-  const auto ip = parse_ip(address.host);
-  return ip && is_unspecified(*ip);
-}
-
 Result<Url> parse_url(std::string_view text) {
   if (text.find('@') != std::string_view::npos) {
     return invalid("the URL names a user; a key goes into the pool's `api_key`.");

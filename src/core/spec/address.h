@@ -21,7 +21,6 @@ struct Address {
 Result<Address> parse_address(std::string_view text);
 std::string to_string(const Address& address);
 bool is_loopback(const Address& address);
-bool is_every_interface(const Address& address);  // 0.0.0.0 or ::
 
 // An engine: scheme, host and port alone. No user, path, query, backslash, percent sign, zone or
 // trailing dot; a host that ends in a number is a dotted quad; metadata services are refused.

@@ -111,11 +111,11 @@ TEST(Address, AcceptsNumericHostsAndLocalhost) {
                           "127.0.0.1:65536", "[127.0.0.1]:80", "127.1:80"}) {
     EXPECT_FALSE(parse_address(bad)) << bad;
   }
-  EXPECT_TRUE(is_every_interface(*parse_address("0.0.0.0:80")));
-  EXPECT_TRUE(is_every_interface(*parse_address("[::]:80")));
-  EXPECT_FALSE(is_every_interface(*parse_address("10.0.0.1:80")));
   EXPECT_TRUE(is_loopback(*parse_address("localhost:80")));
   EXPECT_TRUE(is_loopback(*parse_address("127.9.9.9:80")));
+  for (const char* far : {"0.0.0.0:80", "[::]:80", "10.0.0.1:80", "128.0.0.1:80"}) {
+    EXPECT_FALSE(is_loopback(*parse_address(far))) << far;
+  }
 }
 
 TEST(Cidr, IsANetworkAndNeverEverybody) {

@@ -10,6 +10,8 @@
 namespace signalbox::spec {
 namespace {
 
+constexpr std::string_view kNameless = "?";  // the reader's word for who has no name
+
 template <typename Resource>
 std::string path_of(Kind kind, const Resource& resource) {
   return std::string(name(kind)) + "/" + resource.name;
@@ -39,7 +41,9 @@ class Checker {
   template <typename Resource>
   void collect(Kind kind, const std::vector<Resource>& list) {
     auto& names = names_[kind];
-    for (const Resource& resource : list) names.insert(resource.name);
+    for (const Resource& resource : list) {
+      if (resource.name != kNameless) names.insert(resource.name);
+    }
   }
 
   template <Kind K>
@@ -73,8 +77,7 @@ class Checker {
     if (!g.tls.client_ca.empty() && g.tls.cert.empty()) {
       report_.add(spec + ".tls.client_ca", "needs `cert` and `key` beside it.");
     }
-    const bool authenticated = !config_.tenants.empty() || !g.tls.client_ca.empty();
-    if (is_every_interface(g.listen) && !authenticated && !g.insecure) {
+    if (serves_strangers(config_)) {
       report_.add(spec + ".listen",
                   quote(to_string(g.listen)) + " serves everybody who reaches this machine: declare"
                   " a Tenant with keys, listen on 127.0.0.1, or write `insecure: true`.");
@@ -165,7 +168,7 @@ class Checker {
 
   void unique(std::map<std::string, std::string>& taken, const std::string& name,
               const std::string& path) {
-    if (name.empty() || name == "?") return;
+    if (name.empty() || name == kNameless) return;
     const auto [at, fresh] = taken.try_emplace(name, path);
     if (fresh) return;
     report_.add(path + ".spec.public_name",
@@ -178,6 +181,12 @@ class Checker {
 };
 
 }  // namespace
+
+bool serves_strangers(const Config& config) {
+  const Gateway& gateway = config.gateway;
+  const bool known = !config.tenants.empty() || !gateway.tls.client_ca.empty();
+  return !is_loopback(gateway.listen) && !known && !gateway.insecure;
+}
 
 void check(const Config& config, Report& report) { Checker(config, report).run(); }
 

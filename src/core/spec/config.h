@@ -47,6 +47,10 @@ Result<Config> parse(const std::vector<Document>& documents);
 // pairs, listening without authentication. Part of parse(); for configurations made in code.
 void check(const Config& config, Report& report);
 
+// Whether it listens beyond this machine although nothing says who may ask, neither tenants nor
+// client certificates, and nobody wrote `insecure`.
+bool serves_strangers(const Config& config);
+
 // What is valid and yet hardly meant, a line each: names that the profile catalogue does not know,
 // so that predictions start from a guess; pools that serve nobody.
 std::vector<std::string> doubts(const Config& config);

@@ -122,6 +122,7 @@ void describe(V& v, Limits& c) {
 struct Timeouts {
   Duration request_head = std::chrono::seconds(10);
   Duration body_idle = std::chrono::seconds(30);
+  Duration request_body = std::chrono::seconds(600);
   Duration write_idle = std::chrono::seconds(60);
   Duration keep_alive_idle = std::chrono::seconds(75);
   Duration tls_handshake = std::chrono::seconds(10);
@@ -140,6 +141,8 @@ void describe(V& v, Timeouts& c) {
   v(c.request_head, "request_head", "From a request's first byte to the end of its head.",
     Range{0.01, 3600});
   v(c.body_idle, "body_idle", "Silence inside a request body.", Range{0.01, 3600});
+  v(c.request_body, "request_body", "From the end of a request's head to the end of its body.",
+    Range{0.01, 86400});
   v(c.write_idle, "write_idle", "A client takes no byte of its answer.", Range{0.01, 86400});
   v(c.keep_alive_idle, "keep_alive_idle",
     "A client connection without a request; a new one has `request_head` at least.",
@@ -150,7 +153,9 @@ void describe(V& v, Timeouts& c) {
     Range{0.01, 86400});
   v(c.plain_answer, "plain_answer",
     "From sending a request that streams nothing to the engine's answer.", Range{0.01, 86400});
-  v(c.event_idle, "event_idle", "Silence of an engine inside its answer.", Range{0.01, 86400});
+  v(c.event_idle, "event_idle",
+    "Silence of an engine inside its answer; comments in its stream are silence, too.",
+    Range{0.01, 86400});
   v(c.upstream_keep_alive_idle, "upstream_keep_alive_idle",
     "An idle engine connection; below the engine's own, which is 5s for many.", Range{0, 3600});
   v(c.drain_notice, "drain_notice",
@@ -257,7 +262,7 @@ void describe(V& v, Gateway& c) {
   v(c.admin, "admin", "The admin listener.");
   v(c.tls, "tls", "TLS towards clients.");
   v(c.insecure, "insecure",
-    "Listen on every interface although nothing authenticates the clients.");
+    "Listen beyond loopback although nothing authenticates the clients.");
   v(c.threads, "threads", "I/O threads; 0: one per core.", AtStart{{0, 256}});
   v(c.trusted_peers, "trusted_peers",
     "Networks whose peers may tell us client addresses and identities.", Range{0, 1000});

@@ -38,6 +38,12 @@ bool is_variable(std::string_view text) {
   });
 }
 
+// 010 is eight to some readers of YAML and ten to others.
+bool is_padded(std::string_view number) {
+  if (number.starts_with('-')) number.remove_prefix(1);
+  return number.size() > 1 && number[0] == '0' && number[1] >= '0' && number[1] <= '9';
+}
+
 }  // namespace
 
 bool Reader::expect(const Node& node, Node::Form form, std::string_view wanted) {
@@ -111,6 +117,7 @@ bool Reader::read_integer(const Node& node, std::int64_t& out) {
   if (!expect(node, Node::Form::Scalar, "a whole number")) return false;
   const char* end = node.text.data() + node.text.size();
   const auto [stop, fault] = std::from_chars(node.text.data(), end, out);
+  if (is_padded(node.text)) return fail_padded(node);
   if (!node.quoted && fault == std::errc{} && stop == end) return true;
   const bool digits = stop == end && !node.text.empty();
   fail(node, quote(node.text) + (node.quoted && digits ? " is text; remove the quotes."
@@ -119,11 +126,17 @@ bool Reader::read_integer(const Node& node, std::int64_t& out) {
   return false;
 }
 
+bool Reader::fail_padded(const Node& node) {
+  fail(node, quote(node.text) + " begins with a needless zero; remove it.");
+  return false;
+}
+
 bool Reader::read_number(const Node& node, double& out) {
   if (!expect(node, Node::Form::Scalar, "a number")) return false;
   const char* end = node.text.data() + node.text.size();
   const auto [stop, fault] = std::from_chars(node.text.data(), end, out);
   const bool whole = fault == std::errc{} && stop == end && std::isfinite(out);
+  if (is_padded(node.text)) return fail_padded(node);
   if (!node.quoted && whole) return true;
   fail(node, quote(node.text) + (node.quoted && whole ? " is text; remove the quotes."
                                                       : " is no number."));

@@ -69,6 +69,7 @@ class Reader {
   bool read_text(const Node& node, std::string& out);
   bool read_integer(const Node& node, std::int64_t& out);
   bool read_number(const Node& node, double& out);
+  bool fail_padded(const Node& node);
   void read_source(const Node& node, SecretSource& out, bool hash_allowed);
   void check_range(const Node& node, double value, const Rule& rule,
                    std::string (*print)(double));

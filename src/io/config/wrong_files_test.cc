@@ -135,6 +135,8 @@ const Wrong kTable[] = {
      "c.yaml:5:12: Gateway/x.spec.threads: `1.5` is no whole number."},
     {gateway("  threads: \"2\""),
      "c.yaml:5:12: Gateway/x.spec.threads: `2` is text; remove the quotes."},
+    {gateway("  threads: 010"),
+     "c.yaml:5:12: Gateway/x.spec.threads: `010` begins with a needless zero; remove it."},
     {gateway("  threads: 300"),
      "c.yaml:5:12: Gateway/x.spec.threads: `300` is out of range; write from 0 to 256."},
     {gateway("  insecure: yes"),
@@ -151,6 +153,9 @@ const Wrong kTable[] = {
     // Rules.
     {gateway("  listen: 0.0.0.0:8080"),
      "c.yaml:5:11: Gateway/x.spec.listen: `0.0.0.0:8080` serves everybody who reaches this "
+     "machine: declare a Tenant with keys, listen on 127.0.0.1, or write `insecure: true`."},
+    {gateway("  listen: 10.0.0.5:8080"),
+     "c.yaml:5:11: Gateway/x.spec.listen: `10.0.0.5:8080` serves everybody who reaches this "
      "machine: declare a Tenant with keys, listen on 127.0.0.1, or write `insecure: true`."},
     {gateway("  admin: {listen: 10.0.0.5:9090}"),
      "c.yaml:5:19: Gateway/x.spec.admin.listen: `10.0.0.5:9090` is reachable from outside: "
@@ -172,6 +177,11 @@ const Wrong kTable[] = {
      "c.yaml:4:1: Pool/x.spec: `model` is missing: The Model that its engines serve."},
     {pool("  model: y\n  endpoints: [http://h]"),
      "c.yaml:5:10: Pool/x.spec.model: there is no Model `y`; write `x`."},
+    {"apiVersion: signalbox.dev/v1alpha1\nkind: Model\nmetadata: {}\n---\n"
+     "apiVersion: signalbox.dev/v1alpha1\nkind: Pool\nmetadata: {name: p}\n"
+     "spec: {model: y, endpoints: [http://h]}",
+     "c.yaml:3:1: metadata: `name` is missing.\n"
+     "c.yaml:8:15: Pool/p.spec.model: there is no Model `y`; declare it."},
     {pool("  model: x\n  endpoints: []"),
      "c.yaml:6:14: Pool/x.spec.endpoints: has 0 items; write at least 1."},
     {pool("  model: x\n  endpoints: [http://h/v1]"),

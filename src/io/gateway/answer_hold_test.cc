@@ -107,11 +107,64 @@ TEST(AnswerHold, garbage_and_answers_without_an_end_are_truncated) {
   EXPECT_EQ(verdict(R"({"choices":[{"finish_reason":"stop"}]} {})"), AttemptResult::Truncated);
 }
 
-TEST(AnswerHold, an_error_object_under_status_200_is_the_servers_error) {
-  const std::string body = R"({"error":{"message":"m","code":500}})";
-  const RelayRun run = run_relay(plan_of(Api::ChatCompletions), {body}, plain());
-  EXPECT_EQ(run.result, AttemptResult::ServerError);
-  EXPECT_EQ(run.held, body);
+TEST(AnswerHold, an_error_in_the_place_of_an_answer_is_judged_by_the_status_that_it_names) {
+  const std::vector<std::tuple<std::string, int, AttemptResult>> errors = {
+      {R"("code":500)", 500, AttemptResult::ServerError},
+      {R"("code":"503")", 503, AttemptResult::ServerError},
+      {R"("code":400)", 400, AttemptResult::ClientError},
+      {R"("code":"429")", 429, AttemptResult::Throttled},
+      {R"("code":"server_error")", 502, AttemptResult::ServerError},
+      {R"("code":null)", 502, AttemptResult::ServerError},
+      {R"("code":{"code":400})", 502, AttemptResult::ServerError},
+      {R"("code":200)", 502, AttemptResult::ServerError},
+      {R"("code":307)", 502, AttemptResult::ServerError},
+      {R"("code":600)", 502, AttemptResult::ServerError},
+      {R"("code":-400)", 502, AttemptResult::ServerError},
+      {R"("code":1e400)", 502, AttemptResult::ServerError},
+      {R"("code":"400 ")", 502, AttemptResult::ServerError},
+      {R"("param":null)", 502, AttemptResult::ServerError}};
+  for (const auto& [code, status, result] : errors) {
+    const std::string body = R"({"error":{"message":"m",)" + code + "}}";
+    RelayRun run = run_relay(plan_of(Api::ChatCompletions), {body}, plain());
+    EXPECT_EQ(run.result, result) << body;
+    EXPECT_EQ(run.status, status) << body;
+    EXPECT_EQ(run.held, body);
+    // A stream that begins with it, and one of which nothing was shown, say the same.
+    RelayPlan streams = plan_of(Api::ChatCompletions);
+    streams.client_streams = true;
+    for (const RelayPlan& plan : {streams, assembling()}) {
+      run = run_relay(plan, {"data: " + body + "\n\ndata: [DONE]\n\n"});
+      EXPECT_EQ(run.result, result) << body;
+      EXPECT_EQ(run.status, status) << body;
+      EXPECT_EQ(run.held, body);
+      EXPECT_EQ(run.out, "");
+    }
+  }
+  EXPECT_EQ(run_relay(plan_of(Api::ChatCompletions), {R"({"error":"out of memory"})"}, plain())
+                .status,
+            502);
+}
+
+TEST(AnswerHold, estimates_the_tokens_of_an_answer_that_tells_no_usage) {
+  const auto tokens = [](const std::string& choices, const std::string& usage = "") {
+    const std::string body =
+        R"({"id":"long enough to matter","choices":[)" + choices + "]" + usage + "}";
+    const RelayRun run = run_relay(plan_of(Api::ChatCompletions), {body}, plain());
+    EXPECT_EQ(run.result, AttemptResult::Ok) << body;
+    return run.tokens;
+  };
+  const auto choice = [](const std::string& message) {
+    return R"({"logprobs":{"content":[1,2,3,4,5,6,7,8,9]},"message":{"role":"assistant",)" +
+           message + R"(},"finish_reason":"stop"})";
+  };
+  const std::string text = R"("content":")" + std::string(400, 'x') + "\"";
+  EXPECT_EQ(tokens(choice(text)), 100);
+  EXPECT_EQ(tokens(choice(text) + "," + choice(text)), 200);
+  EXPECT_EQ(tokens(choice(text + R"(,"reasoning_content":"abcdefgh")")), 102);
+  EXPECT_EQ(tokens(choice(R"("content":null,"tool_calls":[{"f":"12345678901"}])")), 4);
+  EXPECT_EQ(tokens(choice(R"("content":"")")), 1);
+  EXPECT_EQ(tokens(R"({"text":"12345678","finish_reason":"stop"})"), 2);
+  EXPECT_EQ(tokens(choice(text), R"(,"usage":{"completion_tokens":7})"), 1);
 }
 
 TEST(AnswerHold, judges_a_failure_by_its_status_and_keeps_its_words) {
@@ -120,7 +173,8 @@ TEST(AnswerHold, judges_a_failure_by_its_status_and_keeps_its_words) {
       {422, AttemptResult::ClientError}, {499, AttemptResult::ClientError},
       {429, AttemptResult::Throttled},   {500, AttemptResult::ServerError},
       {501, AttemptResult::ServerError}, {503, AttemptResult::ServerError},
-      {302, AttemptResult::ServerError}, {199, AttemptResult::ServerError}};
+      {302, AttemptResult::Unfit},       {307, AttemptResult::Unfit},
+      {199, AttemptResult::ServerError}};
   const std::string body = recorded_body(kVllm, "err max_tokens too big");
   ASSERT_FALSE(body.empty());
   for (const auto& [status, result] : cases) {
@@ -163,7 +217,7 @@ TEST(AnswerHold, what_passes_is_judged_by_its_status_once_it_is_whole) {
   const std::vector<std::pair<int, AttemptResult>> cases = {
       {200, AttemptResult::Truncated},   {400, AttemptResult::ClientError},
       {429, AttemptResult::Throttled},   {500, AttemptResult::ServerError},
-      {503, AttemptResult::ServerError}, {302, AttemptResult::ServerError}};
+      {503, AttemptResult::ServerError}};
   RelayPlan plan = plan_of(Api::ChatCompletions);
   plan.held_max = 1000;
   const std::string body(5000, 'x');
@@ -279,6 +333,15 @@ RC_GTEST_PROP(AnswerAssembleLaw, pieces_of_any_size_make_the_same_answer, ()) {
   RC_ASSERT(many.tokens == one.tokens);
 }
 
+TEST(AnswerAssemble, an_answer_without_a_reason_for_its_end_is_none) {
+  for (const std::string finish : {"", R"(,"finish_reason":null)"}) {
+    const std::string stream =
+        R"(data: {"choices":[{"index":0,"delta":{"content":"a"})" + finish + "}]}\n\n";
+    const RelayRun run = run_relay(assembling(), {stream + "data: [DONE]\n\n"});
+    EXPECT_EQ(run.result, AttemptResult::Truncated);
+  }
+}
+
 TEST(AnswerAssemble, shows_the_public_name) {
   RelayPlan plan = assembling();
   plan.model = "public";
@@ -302,7 +365,7 @@ TEST(AnswerAssemble, an_error_event_is_what_is_held) {
   for (const std::string& before : {std::string(), begin}) {
     const RelayRun run =
         run_relay(assembling(), {before + "data: " + error + "\n\ndata: [DONE]\n\n"});
-    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.result, AttemptResult::ServerError);
     EXPECT_EQ(run.held, error);
     EXPECT_EQ(run.out, "");
   }

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "io/json/answer_keys.h"
+#include "io/json/answer_walk.h"
 #include "io/json/edits.h"
 #include "io/json/escape.h"
 
@@ -12,10 +14,16 @@ namespace {
 
 using model::AttemptResult;
 
+constexpr std::string_view kErrorLine = "error:";
+
 bool inside(std::string_view part, std::string_view whole) {
   const std::less_equal<const char*> le;
   return le(whole.data(), part.data()) &&
          le(part.data() + part.size(), whole.data() + whole.size());
+}
+
+bool is_done(const http::SseEvent& event) {
+  return event.kind == http::SseEvent::Kind::Data && event.data.starts_with("[DONE]");
 }
 
 }  // namespace
@@ -26,8 +34,9 @@ void AnswerRelay::begin(const RelayPlan& plan, int status, bool event_stream) {
   scanner_ = http::SseScanner(plan.event_max);
   reader_ = json::ChunkReader(plan.api);
   assembler_.reset();
-  assembler_failed_ = overrun_ = stream_begun_ = error_seen_ = end_seen_ = false;
-  tokens_ = 0;
+  assembler_failed_ = overrun_ = stream_begun_ = error_seen_ = false;
+  end_seen_ = done_seen_ = unread_ = false;
+  tokens_ = signs_ = 0;
   usage_ = {};
   timings_ = {};
   held_.clear();
@@ -68,6 +77,7 @@ void AnswerRelay::feed(std::string_view data) {
     case Mode::Assemble: return feed_events(data);
     case Mode::Pass: return pass(data);
     case Mode::Hold:
+      ++signs_;
       if (held_.size() + data.size() <= plan_.held_max) {
         held_.append(data);
         return;
@@ -83,6 +93,7 @@ void AnswerRelay::feed(std::string_view data) {
 
 // Everything as it is, but for the value of `model`, which may stand anywhere and be cut anywhere.
 void AnswerRelay::pass(std::string_view data) {
+  ++signs_;
   if (!good_status()) return add_piece(data);
   while (!data.empty()) {
     const bool model = skeleton_.in_model();
@@ -104,18 +115,37 @@ void AnswerRelay::feed_events(std::string_view data) {
 }
 
 void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input) {
+  // Behind its end nothing belongs to an answer, but for the [DONE] that some servers add to all.
+  if (done_seen_ || (end_seen_ && !is_done(event))) return;
+  if (event.kind != http::SseEvent::Kind::Silent) ++signs_;
   switch (event.kind) {
     case http::SseEvent::Kind::Data: return take_data(event, input);
     case http::SseEvent::Kind::Silent:
+      if (event.bytes.starts_with(kErrorLine)) return take_error_line(event.bytes, input);
       // A comment before the first event says nothing about an answer; the head is still ours.
       if (mode_ == Mode::Stream && stream_begun_) forward(event.bytes, input);
       return;
     case http::SseEvent::Kind::Fragment:
-      stream_begun_ = true;
+      stream_begun_ = unread_ = true;
       ++tokens_;
       if (mode_ == Mode::Stream) forward(event.bytes, input);
       else overrun_ = true;
   }
+}
+
+// Older llama.cpp servers put their errors into a field of their own, which clients do not read.
+void AnswerRelay::take_error_line(std::string_view line, std::string_view input) {
+  line.remove_prefix(kErrorLine.size());
+  line = line.substr(0, line.find_first_of("\r\n"));
+  while (line.starts_with(' ')) line.remove_prefix(1);
+  const bool object = !reader_.read(line).malformed;
+  const std::string data = "{\"error\":" + (object ? std::string(line) : json::quote(line)) + "}";
+  const std::string bytes = "data: " + data + "\n\n";
+  http::SseEvent event;
+  event.kind = http::SseEvent::Kind::Data;
+  event.bytes = bytes;
+  event.data = std::string_view(bytes).substr(6, data.size());
+  take_data(event, input);
 }
 
 // Same head, same tail, and a text between them without quote, escape or control character: then
@@ -158,6 +188,7 @@ void AnswerRelay::take_data(const http::SseEvent& event, std::string_view input)
   tokens_ += chunk.contents;
   if (chunk.done) {
     end_seen_ = true;
+    done_seen_ = is_done(event);
     // [DONE] after an error or half an answer would tell clients that it is whole.
     if (error_seen_ || !all_ended()) return;
   }
@@ -222,10 +253,14 @@ AttemptResult AnswerRelay::end(bool whole) {
   return AttemptResult::Truncated;
 }
 
-// A finish reason for every choice, or the API's own end behind some content. An engine that has
-// just failed may send that end too, but never without its error before it.
+// A finish reason for every choice; or, of an engine that gives none, the API's own end behind some
+// content of every choice. An engine that has just failed may send that end too, but never without
+// its error before it. A plain answer owes its client a reason, and none is made up.
 bool AnswerRelay::all_ended() const {
-  return reader_.finished() >= plan_.choices || (end_seen_ && tokens_ > 0);
+  if (reader_.finished() >= plan_.choices) return true;
+  if (!end_seen_ || tokens_ == 0 || mode_ == Mode::Assemble) return false;
+  if (unread_ || !json::has_choices(plan_.api)) return true;
+  return reader_.finished() == 0 && reader_.seen() >= plan_.choices;
 }
 
 AttemptResult AnswerRelay::end_stream(bool whole) {
@@ -234,18 +269,32 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
   usage_ = reader_.usage();
   timings_ = reader_.timings();
   if (overrun_) {
+    status_ = 502;
     held_ = json::error_body(plan_.api, 502,
                              "The answer is larger than this gateway may hold for a plain answer. "
                              "Ask for it with \"stream\": true.", {}, "answer_too_large");
     return AttemptResult::Overrun;
   }
-  if (error_seen_) return AttemptResult::StreamError;
-  const bool finished = all_ended();
-  // All choices have ended: that the connection broke afterwards takes nothing from the answer.
-  if (!finished || (!whole && !end_seen_)) return AttemptResult::Truncated;
-  if (assembler_failed_) return AttemptResult::Truncated;
-  if (whole && mode_ == Mode::Stream) take_tail();
-  return error_seen_ ? AttemptResult::StreamError : AttemptResult::Ok;
+  if (!error_seen_) {
+    if (!all_ended() || assembler_failed_) return AttemptResult::Truncated;
+    // All choices have ended: that the connection broke afterwards takes nothing from the answer,
+    // unless the client has half an event of it.
+    if (!whole && !between_events()) return AttemptResult::Truncated;
+    if (mode_ == Mode::Stream && whole) take_tail();
+    if (mode_ == Mode::Stream && !whole) close_stream();
+  }
+  if (!error_seen_) return AttemptResult::Ok;
+  if (stream_begun_ && mode_ == Mode::Stream) return AttemptResult::StreamError;
+  return judge_error();
+}
+
+// The API's own end, in the place of the one that did not come.
+void AnswerRelay::close_stream() {
+  if (end_seen_) return;
+  own_.emplace_back(plan_.api == model::Api::Messages
+                        ? "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+                        : "data: [DONE]\n\n");
+  add_piece(own_.back());
 }
 
 // A last event without its blank line. By the standard clients drop it; that is for them to do.
@@ -264,23 +313,38 @@ void AnswerRelay::take_tail() {
 }
 
 AttemptResult AnswerRelay::judge_status() const {
+  if (redirects()) return AttemptResult::Unfit;
   if (status_ == 429) return AttemptResult::Throttled;
   if (status_ >= 400 && status_ <= 499) return AttemptResult::ClientError;
   return AttemptResult::ServerError;
 }
 
+// A good status, and no answer but an error: as if it had come with the status that it names.
+AttemptResult AnswerRelay::judge_error() {
+  status_ = json::error_status(held_);
+  return judge_status();
+}
+
 AttemptResult AnswerRelay::end_held(bool whole) {
+  if (redirects()) return AttemptResult::Unfit;
   if (!whole) return AttemptResult::Truncated;
   if (!good_status()) return judge_status();
   const json::Answer answer = json::read_answer(plan_.api, held_);
   usage_ = answer.usage;
   timings_ = answer.timings;
   if (!answer.valid) return AttemptResult::Truncated;
-  if (answer.error) return AttemptResult::ServerError;
+  if (answer.error) return judge_error();
   if (!answer.complete()) return AttemptResult::Truncated;
-  tokens_ = std::max<std::int64_t>(tokens_, 1);
+  tokens_ = tokens_of(answer);
   rename_held(answer.model);
   return AttemptResult::Ok;
+}
+
+// Of an engine that counts nothing: about four bytes of text make a token.
+std::int64_t AnswerRelay::tokens_of(const json::Answer& answer) {
+  constexpr std::size_t kBytes = 4;
+  if (answer.usage.completion_tokens >= 0) return 1;
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(answer.text / kBytes));
 }
 
 // The client has had it as it is; what it says of itself still counts.

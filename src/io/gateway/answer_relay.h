@@ -14,6 +14,7 @@
 #include "core/model/event.h"
 #include "io/http/sse_scanner.h"
 #include "io/json/answer_reader.h"
+#include "io/json/answer_reader.h"
 #include "io/json/answer_skeleton.h"
 #include "io/json/chat_assembler.h"
 #include "io/json/chunk_reader.h"
@@ -57,6 +58,11 @@ class AnswerRelay {
   void clear_pieces();
 
   Mode mode() const { return mode_; }
+  // The answer's status: its head's, until end() finds an error in the place of an answer, of
+  // which nothing was shown; then the one that the error names, or 502.
+  int status() const { return status_; }
+  // It points elsewhere. A client that followed would carry its prompt past us.
+  bool redirects() const { return status_ >= 300 && status_ <= 399; }
   // The held answer: what PassOn delivers in modes Hold and Assemble, or the error event that came
   // instead of a stream's first event.
   std::string_view held() const { return held_; }
@@ -66,12 +72,18 @@ class AnswerRelay {
   // The answer cannot be assembled in the room for it; held() says so to the client. The engine is
   // not to blame, and another one would say as much.
   bool overrun() const { return overrun_; }
+  // What the client was given ends with a whole event.
   bool between_events() const { return scanner_.between_events(); }
 
   // Nothing can follow but the end of the body.
   bool end_seen() const { return end_seen_; }
 
+  // Signs of an engine at work so far: events with data, or reads of a plain answer. Its HTTP
+  // library sends comments whether or not it works.
+  std::int64_t signs() const { return signs_; }
+
   bool content_seen() const { return tokens_ > 0; }
+  // Events with content; of a plain answer 1, or an estimate when it tells no usage.
   std::int64_t tokens() const { return tokens_; }
   const model::Usage& usage() const { return usage_; }
   const model::EngineTimings& timings() const { return timings_; }
@@ -80,6 +92,7 @@ class AnswerRelay {
   void feed_events(std::string_view data);
   void take_event(const http::SseEvent& event, std::string_view input);
   void take_data(const http::SseEvent& event, std::string_view input);
+  void take_error_line(std::string_view line, std::string_view input);
   bool all_ended() const;
   bool like_the_last(std::string_view data) const;
   void remember_shape(std::string_view data, const json::Chunk& chunk);
@@ -87,12 +100,15 @@ class AnswerRelay {
   void forward_edited(const http::SseEvent& event, const json::Chunk& chunk);
   model::AttemptResult end_stream(bool whole);
   void take_tail();
+  void close_stream();
   model::AttemptResult end_held(bool whole);
   void pass(std::string_view data);
   model::AttemptResult end_passed(bool whole);
+  static std::int64_t tokens_of(const json::Answer& answer);
   void rename_held(json::Span model);
   bool good_status() const { return status_ >= 200 && status_ <= 299; }
   model::AttemptResult judge_status() const;
+  model::AttemptResult judge_error();
   void add_piece(std::string_view bytes);
 
   RelayPlan plan_;
@@ -106,7 +122,10 @@ class AnswerRelay {
   bool stream_begun_ = false;
   bool error_seen_ = false;
   bool end_seen_ = false;          // the API's own end
+  bool done_seen_ = false;         // [DONE]
+  bool unread_ = false;            // part of the stream was too long to be read
   std::int64_t tokens_ = 0;
+  std::int64_t signs_ = 0;
   model::Usage usage_;
   model::EngineTimings timings_;
   std::string held_;

@@ -292,7 +292,7 @@ TEST(AnswerRelay, an_unfinished_event_waits_and_an_endless_one_passes) {
   const std::string open = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"";
   relay.feed(open);
   EXPECT_TRUE(relay.pieces().empty());
-  EXPECT_FALSE(relay.between_events());
+  EXPECT_TRUE(relay.between_events());  // for the client
   const std::string some(900, 'x');
   relay.feed(some);
   EXPECT_TRUE(relay.pieces().empty());
@@ -340,23 +340,104 @@ TEST(AnswerRelayVerdict, needs_a_finish_reason_of_every_choice_or_the_apis_own_e
   EXPECT_EQ(verdict(chunk("a") + kFinish + kFinish, 2), AttemptResult::Truncated);
   const std::string other = replaced(kFinish, "\"index\":0", "\"index\":1");
   EXPECT_EQ(verdict(chunk("a") + kFinish + other, 2), AttemptResult::Ok);
-  // The connection broke: only the end itself proves that nothing is missing.
+  // The connection broke: what counts is whether all choices had ended.
   EXPECT_EQ(verdict(chunk("a") + kFinish + kDone, 1, false), AttemptResult::Ok);
-  EXPECT_EQ(verdict(chunk("a") + kFinish, 1, false), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(chunk("a") + kFinish, 1, false), AttemptResult::Ok);
+  EXPECT_EQ(verdict(chunk("a") + kFinish, 2, false), AttemptResult::Truncated);
   EXPECT_EQ(verdict(chunk("a"), 1, false), AttemptResult::Truncated);
 }
 
-TEST(AnswerRelayVerdict, every_cut_of_a_recorded_stream_before_its_end_is_truncated) {
+TEST(AnswerRelayVerdict, the_apis_own_end_does_not_stand_in_for_a_choice_that_is_missing) {
+  const auto verdict = [](const std::string& bytes, int choices, Api api = Api::ChatCompletions) {
+    RelayPlan plan = streaming();
+    plan.api = api;
+    plan.choices = choices;
+    return run_relay(plan, {bytes + kDone}).result;
+  };
+  const auto second = [](const std::string& bytes) {
+    return replaced(bytes, "\"index\":0", "\"index\":1");
+  };
+  const std::string a = chunk("a"), b = second(chunk("b"));
+  EXPECT_EQ(verdict(a, 2), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(a + kFinish, 2), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(a + b, 2), AttemptResult::Ok);  // an engine that gives no reasons
+  // Who gives one a reason owes it to all.
+  EXPECT_EQ(verdict(a + b + kFinish, 2), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(a + b + kFinish + second(kFinish), 2), AttemptResult::Ok);
+  const std::string text = R"(data: {"choices":[{"index":0,"text":"t"}]})" "\n\n";
+  EXPECT_EQ(verdict(text, 4, Api::Completions), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(text, 1, Api::Completions), AttemptResult::Ok);
+}
+
+// What a stream ends with when its engine could not say it.
+std::string own_end(Api api) {
+  const std::string stop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+  return api == Api::Messages ? stop : kDone;
+}
+
+TEST(AnswerRelayVerdict, a_recorded_stream_that_is_cut_is_whole_once_all_choices_ended) {
   for (const Sample& sample : samples()) {
     const RelayPlan plan = plan_for(sample);
     Came broken;
     broken.whole = false;
+    int wholes = 0;
     for (std::size_t size = 0; size < sample.bytes.size(); size += 3) {
+      const std::string sent = sample.bytes.substr(0, whole_events(sample.bytes, size));
+      json::ChunkReader reader(sample.api);
+      http::SseScanner scanner(sent.size());
+      scanner.feed(sent);
+      while (const auto event = scanner.next()) reader.read(event->data);
+      const bool whole = reader.finished() >= sample.choices;
+      wholes += whole;
       const RelayRun run = run_relay(plan, {sample.bytes.substr(0, size)}, broken);
-      ASSERT_EQ(run.result, AttemptResult::Truncated) << sample.name << " at " << size;
-      ASSERT_EQ(run.out, sample.bytes.substr(0, whole_events(sample.bytes, size)));
+      ASSERT_EQ(run.result, whole ? AttemptResult::Ok : AttemptResult::Truncated)
+          << sample.name << " at " << size;
+      ASSERT_EQ(run.out, sent + (whole ? own_end(sample.api) : "")) << sample.name << size;
     }
+    EXPECT_EQ(wholes > 0, sample.api != Api::Responses) << sample.name;
   }
+}
+
+TEST(AnswerRelayVerdict, a_cut_inside_an_event_that_the_client_has_in_part_is_truncated) {
+  RelayPlan plan = streaming();
+  plan.event_max = 1000;
+  Came broken;
+  broken.whole = false;
+  const std::string bytes = chunk("a") + kFinish;
+  const std::string part = "data: {\"usage\":\"" + std::string(3000, 'x');
+  EXPECT_EQ(run_relay(plan, pieces(bytes + part.substr(0, 500), {400}), broken).out, bytes + kDone);
+  const RelayRun run = run_relay(plan, pieces(bytes + part, {400}), broken);
+  EXPECT_EQ(run.result, AttemptResult::Truncated);
+  EXPECT_EQ(run.out, bytes + part);
+}
+
+TEST(AnswerRelayVerdict, nothing_behind_the_end_is_shown_or_counted) {
+  const std::string bytes = chunk("a") + kFinish + kDone;
+  const std::string more = ": bye\n\n" + chunk("EVIL") + kError + kDone + "data: EVIL";
+  for (const std::size_t size : {1ul, 30ul, 10000ul}) {
+    const RelayRun run = run_relay(streaming(), pieces(bytes + more, {size}));
+    EXPECT_EQ(run.out, bytes);
+    EXPECT_EQ(run.result, AttemptResult::Ok);
+    EXPECT_EQ(run.tokens, 1);
+    EXPECT_EQ(run.signs, 3);
+  }
+  // Some servers add a [DONE] to the streams of every API.
+  for (const Sample& sample : samples()) {
+    if (sample.api != Api::Messages && sample.api != Api::Responses) continue;
+    const RelayRun run = run_relay(plan_for(sample), {sample.bytes + kDone + more});
+    EXPECT_EQ(run.out, sample.bytes + kDone) << sample.name;
+    EXPECT_EQ(run_relay(plan_for(sample), {sample.bytes + more}).out, sample.bytes + kDone);
+  }
+}
+
+TEST(AnswerRelay, comments_are_no_sign_of_an_engine_at_work) {
+  const std::string comments = ": ping\n\n:\n\nretry: 5\n\n\n";
+  EXPECT_EQ(run_relay(streaming(), pieces(comments, {5})).signs, 0);
+  EXPECT_EQ(run_relay(streaming(), pieces(chunk("a") + comments + chunk("b"), {5})).signs, 2);
+  EXPECT_EQ(run_relay(streaming(), pieces("data: half an event", {5})).signs, 0);
+  RelayPlan plan = streaming();
+  plan.event_max = 10;
+  EXPECT_GT(run_relay(plan, pieces("data: " + std::string(50, 'x'), {10})).signs, 3);
 }
 
 TEST(AnswerRelayVerdict, an_end_that_proves_nothing_is_not_shown) {
@@ -385,7 +466,8 @@ TEST(AnswerRelayVerdict, an_error_event_is_a_failure_and_its_done_is_not_shown) 
 TEST(AnswerRelayVerdict, an_error_as_the_first_event_is_held_and_nothing_is_shown) {
   for (const std::string& before : {std::string(), std::string(": wait\n\n")}) {
     const RelayRun run = run_relay(streaming(), pieces(before + kError + kDone, {9}));
-    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.result, AttemptResult::ServerError);
+    EXPECT_EQ(run.status, 500);
     EXPECT_EQ(run.out, "");
     EXPECT_FALSE(run.begun);
     EXPECT_EQ(run.held, R"({"error":{"message":"out of memory","code":500}})");
@@ -396,7 +478,7 @@ TEST(AnswerRelayVerdict, nothing_is_shown_of_what_follows_an_error_that_came_fir
   const std::string rest = chunk("a") + chunk("b") + ": slow\n\n" + chunk("c") + kFinish + kDone;
   for (const std::size_t size : {1ul, 50ul, 10000ul}) {
     const RelayRun run = run_relay(streaming(), pieces(kError + rest, {size}));
-    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.result, AttemptResult::ServerError);
     EXPECT_EQ(run.out, "");
     EXPECT_FALSE(run.begun);
   }
@@ -416,6 +498,24 @@ TEST(AnswerRelay, chunks_that_differ_in_their_text_alone_are_all_counted_and_jud
                            R"("error":{"message":"","delta":{"content":"b"}}})"
                            "\n\n";
   EXPECT_EQ(run_relay(streaming(), {chunk("a") + real + kDone}).result, AttemptResult::StreamError);
+}
+
+TEST(AnswerRelayVerdict, an_error_in_a_field_of_its_own_is_one_that_clients_can_read) {
+  const std::string error = R"({"code":500,"message":"slot \"1\" is gone","type":"server_error"})";
+  const std::string line = "error: " + error + "\n\n";
+  const std::string shown = "data: {\"error\":" + error + "}\n\n";
+  for (const std::size_t size : {1ul, 10ul, 10000ul}) {
+    RelayRun run = run_relay(streaming(), pieces(chunk("a") + line + kDone, {size}));
+    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.out, chunk("a") + shown);
+    run = run_relay(streaming(), pieces(line + kDone, {size}));
+    EXPECT_EQ(run.result, AttemptResult::ServerError);
+    EXPECT_EQ(run.status, 500);
+    EXPECT_EQ(run.held, "{\"error\":" + error + "}");
+  }
+  const RelayRun run = run_relay(streaming(), {chunk("a") + "error: no \"JSON\"\n\n" + kDone});
+  EXPECT_EQ(run.out, chunk("a") + "data: {\"error\":\"no \\\"JSON\\\"\"}\n\n");
+  EXPECT_EQ(run.result, AttemptResult::StreamError);
 }
 
 TEST(AnswerRelayVerdict, knows_the_errors_of_every_api) {
@@ -460,10 +560,10 @@ TEST(AnswerRelay, a_last_event_without_its_blank_line_is_passed_on_too) {
   EXPECT_EQ(run_relay(plan, {begin + usage + "\n"}).usage.prompt_tokens, 3);
   EXPECT_EQ(run_relay(plan, {begin + R"(data: {"model":"m","choices":[]})"}).out,
             replaced(begin, "\"m\"", "\"public\"") + R"(data: {"model":"public","choices":[]})");
-  // Half an event behind half an answer, or of a broken connection, stays here: an error follows.
+  // Half an event behind half an answer, or of a broken connection, stays here.
   Came broken;
   broken.whole = false;
-  EXPECT_EQ(run_relay(streaming(), {begin + "data: [DO"}, broken).out, begin);
+  EXPECT_EQ(run_relay(streaming(), {begin + "data: [DO"}, broken).out, begin + kDone);
   EXPECT_EQ(run_relay(streaming(), {chunk("a") + "data: [DONE]\n"}).out, chunk("a"));
 }
 
@@ -471,10 +571,13 @@ TEST(AnswerRelay, begins_anew_with_each_attempt) {
   AnswerRelay relay;
   relay.begin(streaming(), 200, true);
   relay.feed("data: {\"error\":{\"message\":\"m\"}}\n\ndata: half");
-  EXPECT_EQ(relay.end(false), AttemptResult::StreamError);
+  EXPECT_EQ(relay.end(false), AttemptResult::ServerError);
+  EXPECT_EQ(relay.status(), 502);
   relay.begin(streaming(), 200, true);
   EXPECT_FALSE(relay.stream_failed());
   EXPECT_EQ(relay.held(), "");
+  EXPECT_EQ(relay.status(), 200);
+  EXPECT_EQ(relay.signs(), 0);
   const std::string bytes = chunk("a") + kFinish + kDone;
   relay.feed(bytes);
   std::string out;

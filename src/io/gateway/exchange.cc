@@ -53,7 +53,7 @@ bool Exchange::client_lags() const { return phase_ != Phase::Orphan && session_.
 
 void Exchange::resume_upstream() {
   if (!upstream_ || !upstream_->paused() || client_lags()) return;
-  await_more();
+  if (!deadline_.armed()) await_more();
   upstream_->resume();
 }
 

@@ -37,6 +37,9 @@ class Exchange {
 
   // A request was read whole. `head` and `body` stay valid until the answer is out.
   void begin(const http::RequestHead& head, std::string_view body, bool keep_alive);
+  // Refuses a request whose body has still to come, if its head is enough to know: path, method,
+  // key. Answers and closes then; `begun`: when its first byte came.
+  bool turn_away(const http::RequestHead& head, Instant begun);
   // How much of a request was read that will not be whole.
   enum class Read : std::uint8_t { PartOfHead, Head };
   // What was read is no request, or not a whole one: answers and closes. `head` as far as it was
@@ -83,6 +86,8 @@ class Exchange {
 
   // exchange_request.cc: what the request is
   void reset(bool keep_alive);
+  void meet(const http::RequestHead& head);
+  bool admit(const http::RequestHead& head);
   void note_client(const http::RequestHead& head);
   void note_unread(const http::RequestHead& head, Read read, Instant begun);
   bool serve_local(const http::RequestHead& head);
@@ -152,12 +157,12 @@ class Exchange {
   std::optional<json::Edits> edits_;
   RelayPlan plan_;
   AnswerRelay relay_;
-  int status_ = 0;                    // of the engine's answer; 0: none came
   std::optional<std::string> other_type_;  // Content-Type of what came instead of a stream
   Duration retry_after_{-1};
   Instant attempt_begun_{};
   std::uint64_t decision_ = 0;
   bool first_token_told_ = false;
+  std::int64_t signs_seen_ = 0;       // of AnswerRelay::signs()
   std::int64_t tokens_told_ = 0;
   bool retried_stale_ = false;        // a kept-alive connection had died; tried once afresh
 

@@ -71,7 +71,7 @@ void Exchange::append_answer_fields(std::string& out) const {
 }
 
 void Exchange::send_stream_head() {
-  http::append_status_line(out_, status_);
+  http::append_status_line(out_, relay_.status());
   out_ += answer_fields_;
   if (http10_) keep_alive_ = false;  // its end is the connection's
   append_answer_fields(out_);
@@ -79,7 +79,7 @@ void Exchange::send_stream_head() {
   if (!http10_) http::append_field(out_, "transfer-encoding", "chunked");
   http::append_end_of_head(out_);
   head_sent_ = true;
-  record_.status = status_;
+  record_.status = relay_.status();
   record_.first_byte = worker_.loop().now();
   const Duration comment = published_->config.gateway.sse.keep_alive_comment;
   if (comment > Duration::zero() && relay_.mode() == AnswerRelay::Mode::Stream) {
@@ -123,11 +123,10 @@ void Exchange::comment_due() {
 }
 
 void Exchange::send_held() {
-  std::string_view body = relay_.held();
-  int status = status_;
-  if ((relay_.stream_failed() || relay_.overrun()) && status < 300) {
-    // The engine's stream was an error, or is too long to assemble; nobody has seen the 200 yet.
-    status = 502;
+  const std::string_view body = relay_.held();
+  const int status = relay_.status();
+  if (relay_.stream_failed() || relay_.overrun()) {
+    // The engine's stream was an error, or is too long to assemble; nobody has seen its head yet.
     answer_fields_.clear();
     http::append_field(answer_fields_, "content-type", "application/json");
   }

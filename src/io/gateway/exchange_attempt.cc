@@ -2,6 +2,7 @@
 // One try at an engine: the request with its permitted edits, the connection, the deadlines.
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "io/gateway/exchange.h"
 #include "io/gateway/identify.h"
@@ -59,7 +60,7 @@ void Exchange::dispatch(const model::Dispatch& action) {
   record_.first_token = Duration(-1);
   attempt_begun_ = worker_.loop().now();
   retry_after_ = Duration(-1);
-  status_ = 0;
+  signs_seen_ = 0;
   endpoint_ = published_->endpoint(action.endpoint);
   if (endpoint_ == nullptr) {
     // The fleet changed between arrival and departure. What is known of the request itself still
@@ -85,7 +86,7 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
   }
   plan_ = {};
   plan_.api = api_;
-  plan_.choices = std::max(1, scan_.n);
+  if (has_chunks(api_)) plan_.choices = std::max(1, scan_.n);
   if (api_ == model::Api::Completions) plan_.choices *= std::max(1, scan_.inputs);
   plan_.client_streams = scan_.stream;
   plan_.event_max = static_cast<std::size_t>(published_->http_limits.sse_tail_bytes_max.value);
@@ -105,6 +106,9 @@ void Exchange::build_request(const EndpointAccess& endpoint) {
       splice.include_usage();
       plan_.drop_usage = true;
     }
+  }
+  for (const json::Key key : json::kSteering) {
+    if (scan_.has(key)) splice.remove(key);
   }
   if (tenant_ != nullptr) {
     // A tenant's own salt could reach another's cache; ours alone counts.
@@ -240,7 +244,7 @@ void Exchange::deadline_passed() {
   }
   // An engine that said all and only did not close its stream has answered.
   const AttemptResult said = cut_off();
-  end_attempt(said == AttemptResult::Ok || said == AttemptResult::StreamError ? said : result);
+  end_attempt(said == AttemptResult::Truncated ? result : said);
 }
 
 // Hangs up on the engine; what it said so far is judged and, if it is all, passed on.
@@ -260,13 +264,13 @@ void Exchange::abort(const model::Abort& action) {
 }
 
 void Exchange::upstream_head(const http::ResponseHead& head) {
-  status_ = head.status;
   retry_after_ = retry_after(head);
   const std::string_view type = head.fields.find(FieldName::ContentType).value_or("");
   const bool events = event_stream(type);
   other_type_.reset();
   if (!events && (scan_.stream || plan_.assemble)) other_type_.emplace(type);
   relay_.begin(plan_, head.status, events);
+  if (relay_.redirects()) return end_attempt(cut_off());
   keep_answer_fields(head);
 }
 
@@ -286,7 +290,8 @@ void Exchange::upstream_read_done() {
     if (relaying()) deadline_.disarm();
     return upstream_->pause();
   }
-  await_more();
+  // What only keeps a connection open is no part of an answer.
+  if (std::exchange(signs_seen_, relay_.signs()) != relay_.signs()) await_more();
 }
 
 // An engine that has said the end closes its body in the same breath, or has forgotten to.
@@ -332,24 +337,24 @@ void Exchange::upstream_broke(Broke how, const std::string& detail) {
 bool Exchange::engine_unfit() const {
   if (head_sent_ || endpoint_ == nullptr) return false;
   const bool client_key = endpoint_->authorization.empty() && tenant_ == nullptr;
-  if (status_ == 401 || status_ == 403) return !client_key;
-  return status_ == 404 && has_chunks(api_) && !name_->lora_name;
+  const int status = relay_.status();
+  if (status == 401 || status == 403) return !client_key;
+  return status == 404 && has_chunks(api_) && !name_->lora_name;
 }
 
 void Exchange::end_attempt(AttemptResult result) {
-  if (result == AttemptResult::ClientError && engine_unfit()) {
-    worker_.log_unfit(*endpoint_, status_);
-    result = AttemptResult::Unfit;
-  }
+  if (result == AttemptResult::ClientError && engine_unfit()) result = AttemptResult::Unfit;
+  if (result == AttemptResult::Unfit) worker_.log_unfit(*endpoint_, relay_.status());
   deadline_.disarm();
   comment_.disarm();
   const bool orphan = phase_ == Phase::Orphan;
   phase_ = Phase::Judged;
-  if (status_ != 0) {
+  if (relay_.status() != 0) {
     record_.usage = relay_.usage();
     record_.tokens = relay_.tokens();
   }
-  if (!first_token_told_ && result == AttemptResult::Ok) {
+  // Content and the answer's end, or its failure, may have come in one read.
+  if (!first_token_told_ && (result == AttemptResult::Ok || relay_.content_seen())) {
     first_token_told_ = true;
     record_.first_token = worker_.loop().now() - record_.begun;
     if (scan_.stream || plan_.assemble) worker_.emit(model::FirstToken{id_, attempt_});
@@ -358,11 +363,11 @@ void Exchange::end_attempt(AttemptResult result) {
   ended.request = id_;
   ended.attempt = attempt_;
   ended.result = result;
-  ended.status = status_;
+  ended.status = relay_.status();
   ended.delivered = head_sent_;
   ended.client_left = orphan;
   ended.retry_after = retry_after_;
-  if (status_ != 0) {
+  if (ended.status != 0) {
     ended.tokens = relay_.tokens();
     ended.usage = relay_.usage();
     ended.timings = relay_.timings();

@@ -47,30 +47,50 @@ void Exchange::note_client(const http::RequestHead& head) {
       client_address(head, session_.peer_ip(), published_->config.gateway.trusted_peers);
 }
 
-void Exchange::begin(const http::RequestHead& head, std::string_view body, bool keep_alive) {
-  reset(keep_alive);
+void Exchange::meet(const http::RequestHead& head) {
   head_ = &head;
-  body_ = body;
   http10_ = head.minor_version == 0;
   head_only_ = head.method == Method::Head;
-  record_.bytes_in = head.target().size() + body.size();
+  record_.bytes_in = head.target().size();
   record_.request_id = choose_request_id(head);
   record_.method = head.method_text();
   record_.path = head.path();
   note_client(head);
+}
 
-  if (serve_local(head)) return;
+// Answers what the head alone is enough to refuse; then false.
+bool Exchange::admit(const http::RequestHead& head) {
   if (!find_api(head.path())) {
-    return send_local_error(404, "Unknown path; see /v1/models and /v1/chat/completions.",
-                            "unknown_url");
+    send_local_error(404, "Unknown path; see /v1/models and /v1/chat/completions.", "unknown_url");
+    return false;
   }
   if (head.method != Method::Post) {
-    return send_local_error(405, "This path takes POST.", "method_not_allowed");
+    send_local_error(405, "This path takes POST.", "method_not_allowed");
+    return false;
   }
   if (!identity_encoding(head)) {
-    return send_local_error(415, "Send the body without Content-Encoding.", "unsupported_encoding");
+    send_local_error(415, "Send the body without Content-Encoding.", "unsupported_encoding");
+    return false;
   }
-  if (!authenticate(head)) return;
+  return authenticate(head);
+}
+
+bool Exchange::turn_away(const http::RequestHead& head, Instant begun) {
+  if (head.method == Method::Options || answers_itself(head.path())) return false;
+  reset(false);
+  meet(head);
+  record_.begun = begun;
+  return !admit(head);
+}
+
+void Exchange::begin(const http::RequestHead& head, std::string_view body, bool keep_alive) {
+  reset(keep_alive);
+  meet(head);
+  body_ = body;
+  record_.bytes_in += body.size();
+
+  if (serve_local(head)) return;
+  if (!admit(head)) return;
   if (const auto scanned = json::scan(body, api_, published_->scan_limits, scan_); !scanned) {
     const std::string_view param =
         scan_.fault == json::Key::None ? std::string_view{} : json::name(scan_.fault);

@@ -3,6 +3,7 @@
 #include "io/gateway/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "io/gateway/answers.h"
 #include "io/gateway/worker.h"
@@ -45,6 +46,13 @@ void Session::begin() {
 void Session::await_first() {
   const spec::Timeouts& timeouts = worker_.published().timeouts;
   arm(std::max(timeouts.keep_alive_idle, timeouts.request_head));
+}
+
+// More of a body within its silence, and all of it within its whole time.
+void Session::await_body() {
+  const spec::Timeouts& timeouts = worker_.published().timeouts;
+  const Duration left = timeouts.request_body - (worker_.loop().now() - body_begun_);
+  arm(std::clamp(left, Duration::zero(), timeouts.body_idle));
 }
 
 void Session::arm(Duration limit) { worker_.loop().arm_after(timer_, limit); }
@@ -134,11 +142,12 @@ bool Session::advance_head() {
   }
   const http::RequestHead& head = parser_.head();
   keep_alive_ = head.keep_alive && !closing_;
-  continue_sent_ = false;
+  continue_sent_ = head_checked_ = false;
   raw_body_ = 0;
   decoded_.clear();
   request_bytes_ = parser_.head_length();
   phase_ = Phase::Body;
+  body_begun_ = worker_.loop().now();
   decoder_ = http::BodyDecoder(head.framing, worker_.published().http_limits, http::Side::Request,
                                worker_.published().body_max);
   if (decoder_.state() == http::BodyState::Error) {
@@ -148,7 +157,7 @@ bool Session::advance_head() {
   if (head.framing.kind == http::Framing::Kind::Length) {
     request_bytes_ += static_cast<std::size_t>(head.framing.length);
   }
-  arm(worker_.published().timeouts.body_idle);
+  await_body();
   return true;
 }
 
@@ -157,11 +166,12 @@ bool Session::advance_body() {
   const bool chunked = head.framing.kind == http::Framing::Kind::Chunked;
   if (chunked && !take_chunks()) return false;
   if (!chunked && in_.size() < request_bytes_) {
+    if (turned_away()) return false;
     if (head.expect_continue && !continue_sent_ && in_.size() == parser_.head_length()) {
       continue_sent_ = true;
       send(http::kContinue);
     }
-    arm(worker_.published().timeouts.body_idle);
+    await_body();
     // One allocation for the whole request instead of doubling up to it.
     in_.prepare(request_bytes_ - in_.size());
     parser_.head().rebase(in_.view().data());
@@ -169,6 +179,16 @@ bool Session::advance_body() {
   }
   start_exchange();
   return true;
+}
+
+// Whether the head was enough to refuse the request. Then nobody waits for its body, nor holds it.
+bool Session::turned_away() {
+  if (std::exchange(head_checked_, true)) return false;
+  parser_.head().rebase(in_.view().data());
+  phase_ = Phase::Exchange;
+  if (exchange_.turn_away(parser_.head(), request_begun_)) return true;
+  if (phase_ == Phase::Exchange) phase_ = Phase::Body;
+  return false;
 }
 
 bool Session::take_chunks() {
@@ -187,6 +207,7 @@ bool Session::take_chunks() {
     request_bytes_ = parser_.head_length() + raw_body_;
     return true;
   }
+  if (turned_away()) return false;
   if (parser_.head().expect_continue && !continue_sent_ && raw_body_ == 0) {
     continue_sent_ = true;
     send(http::kContinue);
@@ -195,7 +216,7 @@ bool Session::take_chunks() {
   in_.truncate(parser_.head_length());
   raw_body_ = 0;
   request_bytes_ = 0;
-  arm(worker_.published().timeouts.body_idle);
+  await_body();
   return false;
 }
 
@@ -330,7 +351,11 @@ void Session::timed_out() {
     case Phase::Head:
       if (parser_.started()) return refuse(408, "The request head took too long.");
       return close();
-    case Phase::Body: return refuse(408, "The request body stopped coming.");
+    case Phase::Body:
+      if (worker_.loop().now() - body_begun_ >= worker_.published().timeouts.request_body) {
+        return refuse(408, "The request body took too long.");
+      }
+      return refuse(408, "The request body stopped coming.");
     case Phase::Exchange:
       exchange_.client_gone();
       return close();

@@ -68,6 +68,7 @@ class Session final : public net::Watcher {
   bool advance_head();
   bool advance_body();
   bool take_chunks();
+  bool turned_away();
   void start_exchange();
   Exchange::Read head_read() const;
   void refuse(int status, std::string_view reason);
@@ -78,6 +79,7 @@ class Session final : public net::Watcher {
   void close();
   void arm(Duration limit);
   void await_first();
+  void await_body();
   void timed_out();
   void next_request();
 
@@ -94,9 +96,11 @@ class Session final : public net::Watcher {
   std::size_t raw_body_ = 0;      // bytes of in_ behind the head that were decoded
   std::size_t request_bytes_ = 0; // head and body in in_
   Instant request_begun_{};       // its first byte
+  Instant body_begun_{};          // the end of its head
   bool keep_alive_ = true;
   bool closing_ = false;          // no request after this one
   bool continue_sent_ = false;
+  bool head_checked_ = false;     // turned_away() was asked
   bool unread_ = false;           // the socket may hold bytes whose edge has passed
   bool handshaking_ = false;      // TLS is not up yet
   bool ended_ = false;            // the client sends nothing after what the socket holds

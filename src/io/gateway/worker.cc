@@ -301,7 +301,11 @@ bool Worker::due(std::optional<Instant>& told) const {
 void Worker::log_unfit(const EndpointAccess& endpoint, int status) {
   if (!due(unfit_told_)) return;
   const bool key = status == 401 || status == 403;
+  const bool redirects = status >= 300 && status <= 399;
   telemetry::log_error(key ? "an engine refuses the key that it is shown: check Pool.api_key"
+                       : redirects
+                           ? "an engine redirects elsewhere, which is not followed: check "
+                             "Pool.endpoints"
                            : "an engine does not know the model or the path that it is asked for: "
                              "check Pool.served_model",
                        {{"engine", endpoint.label},

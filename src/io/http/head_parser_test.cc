@@ -204,6 +204,8 @@ TEST(ResponseParser, KnowsHowTheBodyEnds) {
            Case{"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", AnswerTo::Head, {}, true},
            Case{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", AnswerTo::Head, {}, true},
            Case{"HTTP/1.1 204 None\r\n\r\n", AnswerTo::Other, {}, true},
+           Case{"HTTP/1.1 200\r\nContent-Length: 7\r\n\r\n", AnswerTo::Other,
+                {Kind::Length, 7}, true},
            Case{"HTTP/1.1 304 Same\r\nContent-Length: 7\r\n\r\n", AnswerTo::Other, {}, true},
            Case{"HTTP/1.0 200 OK\r\nContent-Length: 7\r\n\r\n", AnswerTo::Other,
                 {Kind::Length, 7}, false},

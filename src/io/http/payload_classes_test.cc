@@ -206,7 +206,7 @@ std::vector<Class> response_classes() {
       {"HTTP/0.9", "<html>hello</html>\r\n", 400},
       {"HTTP/2.0", "HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n", 400},
       {"version in lower case", "http/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 400},
-      {"no space behind the status", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 400},
+      {"no space behind the status", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 0},
       {"status of two digits", "HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n", 400},
       {"status of four digits", "HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n", 400},
       {"status below 100", "HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n", 400},

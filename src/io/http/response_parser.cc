@@ -83,19 +83,21 @@ Progress ResponseParser::parse(std::string_view buffer) {
   }
 }
 
-// HTTP/1.x SP 3DIGIT SP [ reason ]
+// HTTP/1.x SP 3DIGIT SP [ reason ], where the last blank may be missing: small servers that give no
+// reason leave it out.
 bool ResponseParser::read_status_line(std::string_view buffer, Span line) {
   const char* const p = buffer.data() + line.offset;
-  if (line.size < 13 || std::memcmp(p, "HTTP/1.", 7) != 0 || (p[7] != '0' && p[7] != '1')) {
+  if (line.size < 12 || std::memcmp(p, "HTTP/1.", 7) != 0 || (p[7] != '0' && p[7] != '1')) {
     return fail("The answer does not begin with an HTTP/1.0 or HTTP/1.1 status line.");
   }
-  if (p[8] != ' ' || p[12] != ' ' || p[9] < '1' || p[9] > '5' || !is(kDigit, p[10]) ||
+  const bool more = line.size > 12;
+  if (p[8] != ' ' || (more && p[12] != ' ') || p[9] < '1' || p[9] > '5' || !is(kDigit, p[10]) ||
       !is(kDigit, p[11])) {
     return fail("The status line holds no status between 100 and 599.");
   }
   head_.minor_version = p[7] - '0';
   head_.status = (p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0');
-  head_.reason_span = {line.offset + 13, line.size - 13};
+  if (more) head_.reason_span = {line.offset + 13, line.size - 13};
   return has_status_line_ = true;
 }
 

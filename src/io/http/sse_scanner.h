@@ -54,8 +54,8 @@ class SseScanner {
   // The held beginning of an unfinished event. After finish() and the last next(), these bytes
   // belong to an event that clients never dispatch.
   std::string_view tail() const { return held_; }
-  // Whether the stream stands between two events, where something may be inserted.
-  bool between_events() const { return held_.empty() && !passing_; }
+  // Whether what was given out ends with a whole event, so that something may be put in there.
+  bool between_events() const { return !passing_; }
 
  private:
   enum class LineEnd { None, Lf, CrLf, Cr };

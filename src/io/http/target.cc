@@ -131,6 +131,11 @@ bool is_ipv6(std::string_view text) {
   return before >= 0 && after >= 0 && before + after <= 7;
 }
 
+// No label is empty, but for the root's at the end: "example.com.".
+bool has_labels(std::string_view name) {
+  return !name.empty() && name.front() != '.' && name.find("..") == std::string_view::npos;
+}
+
 bool is_port(std::string_view text) {
   if (text.empty() || text.size() > 5 || !all(kDigit, text)) return false;
   unsigned port = 0;
@@ -202,7 +207,7 @@ bool is_host(std::string_view value) {
     end = close + 1;
   } else {
     while (end < value.size() && is(kHost, value[end])) ++end;
-    if (end == 0) return false;
+    if (!has_labels(value.substr(0, end))) return false;
   }
   if (end == value.size()) return true;
   return value[end] == ':' && is_port(value.substr(end + 1));

@@ -22,6 +22,8 @@ class Reader {
  private:
   bool member(const Token& key);
   bool choice();
+  bool message();
+  bool text(int depth);
   bool error();
   bool model_value();
   bool status();
@@ -35,12 +37,33 @@ class Reader {
   bool has_usage_ = false;
 };
 
+// A string or the list of calls.
+bool Reader::text(int depth) {
+  const char* const first = c_.p;
+  if (!c_.skip(depth)) return false;
+  const auto size = static_cast<std::size_t>(c_.p - first);
+  if (size > 2 && (*first == '"' || *first == '[')) out_.text += size - 2;
+  return true;
+}
+
+bool Reader::message() {
+  return c_.object(4, [&](const Token& key) {
+    const std::string_view name = key.raw();
+    const bool said = name == "content" || name == "reasoning" || name == "reasoning_content" ||
+                      name == "refusal" || name == "tool_calls";
+    return said ? text(4) : c_.skip(4);
+  });
+}
+
 bool Reader::choice() {
   ++out_.choices;
   if (c_.peek() != '{') return c_.skip(2);
   bool finished = false;
   const auto each = [&](const Token& key) {
-    return key.raw() == "finish_reason" ? read_filled(c_, 3, finished) : c_.skip(3);
+    const std::string_view name = key.raw();
+    if (name == "finish_reason") return read_filled(c_, 3, finished);
+    if (name == "message" && c_.peek() == '{') return message();
+    return name == "text" ? text(3) : c_.skip(3);
   };
   if (!c_.object(3, each)) return false;
   if (finished) ++out_.finished;

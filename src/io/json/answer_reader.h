@@ -2,6 +2,7 @@
 // read_answer(): the same facts as ChunkReader finds, from a whole answer that is no stream.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -15,6 +16,7 @@ struct Answer {
   bool error = false;    // it reports a failure, whatever the HTTP status said
   int choices = 0;       // choices, or 1 for APIs that answer once
   int finished = 0;      // those with a finish reason; embeddings and counts need none
+  std::size_t text = 0;  // bytes of text, reasoning and calls in the choices, as they are written
   Span model;            // value of `model`, with quotes
   Span error_value;
   model::Usage usage;

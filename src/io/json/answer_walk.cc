@@ -14,6 +14,25 @@ bool at_number(const Cursor& c) { return c.peek() == '-' || (c.peek() >= '0' && 
 constexpr std::int64_t kCountMax = 1'000'000'000;
 constexpr double kMillisecondsMax = 1e9;
 
+// `code`, a number or the text of one, here or in the objects that an error stands in.
+bool read_code(Cursor& c, int depth, std::int64_t& out) {
+  const auto member = [&](const Token& key) {
+    const std::string_view name = key.raw();
+    const bool around = name == "error" || name == "response";
+    if (around && depth < 3 && c.peek() == '{') return read_code(c, depth + 1, out);
+    if (name != "code") return c.skip(depth);
+    if (c.peek() != '"') return read_integer(c, depth, out);
+    Token text;
+    if (!c.string(text)) return false;
+    const char* const end = text.data + text.size;
+    std::int64_t value = 0;
+    const auto [stop, fault] = std::from_chars(text.data, end, value);
+    if (fault == std::errc() && stop == end) out = value;
+    return true;
+  };
+  return c.object(depth, member);
+}
+
 Duration from_ms(double ms) {
   return ms < 0 ? Duration{-1} : from_seconds(ms * 1e-3);
 }
@@ -113,6 +132,16 @@ bool read_metrics(Cursor& c, int depth, TimingParts& out) {
     if (name == "generation_time_ms") return read_milliseconds(c, depth + 1, out.decode_ms);
     return c.skip(depth + 1);
   });
+}
+
+int error_status(std::string_view payload) {
+  constexpr int kNone = 502;
+  Cursor c(payload, 128);
+  c.allow_halves();
+  c.space();
+  std::int64_t code = 0;
+  if (c.peek() != '{' || !read_code(c, 1, code)) return kNone;
+  return code >= 400 && code <= 599 ? static_cast<int>(code) : kNone;
 }
 
 bool read_filled(Cursor& c, int depth, bool& filled) {

@@ -37,8 +37,8 @@ struct TimingParts {
 model::Usage to_usage(model::Api api, const UsageParts& usage, const TimingParts& timings);
 model::EngineTimings to_timings(const TimingParts& timings);
 
-// The choices that have ended, by index. Indices beyond the room are counted each time.
-class FinishedChoices {
+// Distinct choices, by index. Indices beyond the room are counted each time.
+class ChoiceSet {
  public:
   void add(std::int64_t index) {
     if (index >= 0 && index < kRoom) {
@@ -63,6 +63,9 @@ bool read_milliseconds(Cursor& c, int depth, double& out);
 bool read_usage(Cursor& c, int depth, UsageParts& out, bool& present);
 bool read_timings(Cursor& c, int depth, TimingParts& out);  // llama.cpp
 bool read_metrics(Cursor& c, int depth, TimingParts& out);  // vLLM
+// The HTTP status that a payload with an error names as the error's `code`: 400 to 599, a number or
+// the text of one. 502: it names none.
+int error_status(std::string_view payload);
 // A string that is not empty.
 bool read_filled(Cursor& c, int depth, bool& filled);
 // A value as the official clients test it: not null, false, 0 or "".

@@ -17,8 +17,8 @@ struct ChunkReader::Walk {
   // Deltas of a chat choice, and the choice of a text completion.
   bool delta_member(std::string_view name, int depth, bool& content);
   bool delta(int depth, bool& content);
-  bool choice(FinishedChoices& finished);
-  bool choices(FinishedChoices& finished, bool& none);
+  bool choice(ChoiceSet& seen, ChoiceSet& finished);
+  bool choices(ChoiceSet& seen, ChoiceSet& finished, bool& none);
   bool filled_container(int depth, bool& content);
   bool model_value(int depth);
   bool error(int depth);
@@ -89,7 +89,7 @@ bool ChunkReader::Walk::delta(int depth, bool& content) {
   });
 }
 
-bool ChunkReader::Walk::choice(FinishedChoices& finished) {
+bool ChunkReader::Walk::choice(ChoiceSet& seen, ChoiceSet& finished) {
   if (c.peek() != '{') return c.skip(2);
   std::int64_t index = 0;
   bool content = false, finish = false;
@@ -102,6 +102,7 @@ bool ChunkReader::Walk::choice(FinishedChoices& finished) {
     return c.skip(3);
   };
   if (!c.object(3, member)) return false;
+  seen.add(index);
   if (content) ++chunk.contents;
   if (finish) {
     ++chunk.finishes;
@@ -110,12 +111,12 @@ bool ChunkReader::Walk::choice(FinishedChoices& finished) {
   return true;
 }
 
-bool ChunkReader::Walk::choices(FinishedChoices& finished, bool& none) {
+bool ChunkReader::Walk::choices(ChoiceSet& seen, ChoiceSet& finished, bool& none) {
   if (c.peek() != '[') return c.skip(1);
   none = true;
   return c.array(2, [&] {
     none = false;
-    return choice(finished);
+    return choice(seen, finished);
   });
 }
 
@@ -172,7 +173,7 @@ void ChunkReader::read_openai(Walk& walk) {
         if (name == "usage") return usage(key);
         return c.skip(1);
       case 7:
-        if (name == "choices") return walk.choices(finished_, none);
+        if (name == "choices") return walk.choices(seen_, finished_, none);
         if (name == "timings") return read_timings(c, 1, timings_);
         if (name == "metrics") return read_metrics(c, 1, timings_);
         return c.skip(1);

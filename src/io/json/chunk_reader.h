@@ -33,7 +33,8 @@ class ChunkReader {
   Chunk read(std::string_view payload);
 
   // Over all payloads so far.
-  int finished() const { return finished_.count(); }  // distinct choices that have ended
+  int seen() const { return seen_.count(); }          // distinct choices, where the API has them
+  int finished() const { return finished_.count(); }  // those that have ended; an answer's end
   model::Usage usage() const { return to_usage(api_, usage_, timings_); }
   model::EngineTimings timings() const { return to_timings(timings_); }
 
@@ -46,7 +47,8 @@ class ChunkReader {
   model::Api api_;
   UsageParts usage_;
   TimingParts timings_;
-  FinishedChoices finished_;
+  ChoiceSet seen_;
+  ChoiceSet finished_;
 };
 
 }  // namespace signalbox::json

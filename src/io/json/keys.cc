@@ -62,9 +62,17 @@ constexpr std::array<Entry, kKeyCount> kEntries = {{
     {"guided_json", kChat | kText},
     {"structured_outputs", kChat | kText},
     {"output_format", kMessages},
+    {"kv_transfer_params", kAll},
+    {"bootstrap_host", kAll},
+    {"bootstrap_port", kAll},
+    {"bootstrap_room", kAll},
+    {"data_parallel_rank", kAll},
+    {"routed_dp_rank", kAll},
+    {"disagg_prefill_dp_rank", kAll},
+    {"id_slot", kAll},
 }};
 
-constexpr std::size_t kNameMax = 21;
+constexpr std::size_t kNameMax = 22;
 
 // Keys ordered by the length of their names; lengths[n]..lengths[n + 1] have n bytes.
 struct Index {

@@ -158,6 +158,14 @@ bool Scanner::member(Key key) {
     case Key::JsonSchema:
     case Key::GuidedJson: return with_schema(key, 1, [this] { return c_.skip(1); });
     case Key::PromptEmbeds:
+    case Key::KvTransferParams:
+    case Key::BootstrapHost:
+    case Key::BootstrapPort:
+    case Key::BootstrapRoom:
+    case Key::DataParallelRank:
+    case Key::RoutedDpRank:
+    case Key::DisaggPrefillDpRank:
+    case Key::IdSlot:
     case Key::None: break;
   }
   return c_.skip(1);
