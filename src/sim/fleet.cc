@@ -84,10 +84,15 @@ model::Fleet World::fleet() const {
     fleet.tenants.push_back({model::TenantId(static_cast<std::uint32_t>(i)),
                              "tenant-" + std::to_string(i), scenario_.load.tenant_cap});
   }
-  if (scenario_.latency_weight != 1 || scenario_.seconds_per_usd != 0) {
+  if (scenario_.objective_told || scenario_.latency_weight != 1 ||
+      scenario_.seconds_per_usd != 0) {
     model::Objective objective;
     objective.id = model::ObjectiveId(1);
     objective.name = "objective";
+    if (scenario_.objective_told) {
+      objective.ttft = scenario_.ttft_wanted;
+      objective.e2e = scenario_.e2e_wanted;
+    }
     objective.latency_weight = scenario_.latency_weight;
     objective.seconds_per_usd = scenario_.seconds_per_usd;
     fleet.objectives.push_back(objective);

@@ -145,6 +145,7 @@ struct Scenario {
   Duration give_up = std::chrono::hours(6);  // virtual time after which the run is stuck
   Duration ttft_wanted = std::chrono::seconds(2);             // goodput counts what meets both
   Duration e2e_wanted = std::chrono::seconds(30);
+  bool objective_told = false;                                // the routes have it as Objective
   double latency_weight = 1;                                  // w of the routing score
   double seconds_per_usd = 0;                                 // and λ
   bool replay = true;  // hands the recorded events to a second core, which has to act the same
@@ -173,6 +174,7 @@ template <typename Visitor>
 void describe_objective(Visitor& v, Scenario& c) {
   v(c.ttft_wanted, "ttft", "Longest time to first token of a good answer.", Range{0, 1e6});
   v(c.e2e_wanted, "e2e", "Longest time to the end of a good answer.", Range{0, 1e6});
+  v(c.objective_told, "told", "The gateway is told: its routes have this Objective.");
   v(c.latency_weight, "latency_weight",
     "Weight of the time to first token in the routing score, as of an Objective.",
     Range{0.1, 64});

@@ -279,6 +279,7 @@ std::optional<Scenario> make_scenario(const ScenarioForm& form, std::uint64_t se
   const Scenario& objective = form.objective.scenario;
   s.ttft_wanted = objective.ttft_wanted;
   s.e2e_wanted = objective.e2e_wanted;
+  s.objective_told = objective.objective_told;
   s.latency_weight = objective.latency_weight;
   s.seconds_per_usd = objective.seconds_per_usd;
   s.seed = seed;

@@ -128,7 +128,10 @@ IoResult Stream::write_secured(const iovec* pieces, int count) {
     while (left > 0) {
       const auto most = static_cast<int>(std::min<std::size_t>(left, INT_MAX));
       const int put = SSL_write(ssl_.get(), data, most);
-      if (put <= 0) return total > 0 ? IoResult{Status::Ok, total} : from_ssl(ssl_.get(), put);
+      if (put <= 0) {
+        const IoResult why = from_ssl(ssl_.get(), put);  // takes the error off OpenSSL's queue, too
+        return total > 0 ? IoResult{Status::Ok, total} : why;
+      }
       data += put;
       left -= static_cast<std::size_t>(put);
       total += static_cast<std::size_t>(put);
