@@ -370,7 +370,26 @@ class Strangers(Case):
                 self.assertEqual(self.gateway.chat(chat(f"{status} {i}")).status, 200)
             self.assertLess(len(self.fake.requests) - before, 12)
             self.fake.reply = http()
-        self.gateway.process.find(r"an engine refuses the key that it is shown")
+
+    def test_who_sends_clients_elsewhere_or_an_error_as_an_answer_is_tried_elsewhere(self):
+        error = b'{"error":{"message":"boom","type":"t","code":500}}'
+        gateway = Gateway(name="elsewhere", config=configuration(
+            self.fleet.urls + [self.fake.url], gateway={"recovery": {"ejection": "200ms"}}))
+        self.addCleanup(gateway.stop)
+        for name, reply in (
+                ("redirect", http(b"", "307 Moved", fields=["location: http://127.0.0.1:1/"])),
+                ("plain error", http(error)),
+                ("streamed error", chunked([b"data: " + error + b"\n\n", DONE]))):
+            self.fake.reply = reply
+            before = len(self.fake.requests)
+
+            def asked():
+                answer = gateway.chat(chat(f"{time.monotonic()}", stream=name == "streamed error"))
+                self.assertEqual(answer.status, 200, answer)
+                self.assertNotIn("boom", answer.text)
+                return len(self.fake.requests) > before + 1
+            wait_for(f"the fake is asked: {name}", asked, 20)
+        self.fake.reply = http()
 
 
 class Hanging(Case):
@@ -602,6 +621,22 @@ class OpenEnds(Case):
         finally:
             self.fake.reply = hold
 
+    def test_so_it_is_when_the_connection_breaks_before_the_end_is_said(self):
+        def cut(connection, request):
+            connection.sendall(chunked([event("A"), event(None, "stop"), b'data: {"half'],
+                                       end=False))
+            time.sleep(0.1)
+            return b""
+        hold, self.fake.reply = self.fake.reply, cut
+        def counted():
+            return self.gateway.admin_json("/v1/accounts")["all"]["estimated_completion_tokens"]
+        before = counted()
+        try:
+            self.whole()
+            self.assertEqual(counted(), before + 1, "no usage came: what was relayed counts")
+        finally:
+            self.fake.reply = hold
+
     def whole(self):
         before = self.gateway.outcomes().get("completed", 0)
         answer = self.gateway.chat(chat(stream=True))
@@ -770,6 +805,21 @@ class Silence(Case):
                 self.assertIn("error", json.loads(answer.events()[-1]), answer)
             self.assertEqual(self.outcome_of(run), {"truncated": 1})
 
+    def test_comments_inside_a_stream_are_silence(self):
+        comment = b"8\r\n: ping\n\n\r\n"
+
+        def reply(connection, request):
+            connection.sendall(chunked([event("Hi")], end=False))
+            while not self.over.wait(0.05):
+                connection.sendall(comment)
+        self.fake.reply = reply
+
+        def run():
+            answer = self.gateway.chat(chat(stream=True))
+            self.assertEqual(answer.status, 200)
+            self.assertIn("error", json.loads(answer.events()[-1]), answer)
+        self.assertEqual(self.outcome_of(run), {"truncated": 1})
+
     def test_between_head_and_body_of_a_plain_answer_an_engine_may_think(self):
         whole = http()
         head = len(whole) - len(PLAIN)
@@ -799,6 +849,37 @@ class Silence(Case):
             gateway.stop()
 
 
+class KeptAlive(Case):
+    """A stream that pauses: its client gets comments, wherever the pause is."""
+
+    exact = False
+
+    def test_comments_come_between_events_and_inside_one_that_is_held(self):
+        rest = event("B", "stop")
+
+        def reply(connection, request):
+            connection.sendall(chunked([event("A"), rest[:20]], end=False))
+            time.sleep(0.8)
+            connection.sendall(b"%x\r\n%s\r\n" % (len(rest) - 20, rest[20:])
+                               + b"%x\r\n%s\r\n0\r\n\r\n" % (len(DONE), DONE))
+        self.fake.reply = reply
+        answer = self.gateway.chat(chat(stream=True))
+        self.assertGreaterEqual(answer.body.count(b":\n\n"), 2, answer.body)
+        self.assertEqual(answer.body.replace(b":\n\n", b""), event("A") + rest + DONE)
+
+    @classmethod
+    def start(cls):
+        cls.fake = FakeEngine(close=True)
+        cls.gateway = Gateway(config=configuration(
+            [cls.fake.url], pool={"engine": "openai"},
+            gateway={"sse": {"keep_alive_comment": "200ms"}}))
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.fake.stop()
+
+
 class SlowClients(Case):
     """Those who send or read slowly cost a bounded buffer and a deadline."""
 
@@ -808,7 +889,8 @@ class SlowClients(Case):
     def start(cls):
         cls.fleet = Fleet(1, speed=1000, answer_tokens_mean=100000, idle_close_s=0)
         cls.gateway = Gateway(config=configuration(cls.fleet.urls, gateway={
-            "timeouts": {"request_head": "700ms", "body_idle": "700ms", "write_idle": "20s",
+            "timeouts": {"request_head": "700ms", "body_idle": "700ms", "request_body": "2s",
+                         "write_idle": "20s",
                          "event_idle": "1s", "keep_alive_idle": "2s"}}))
 
     def test_a_reader_that_stops_holds_a_bounded_buffer(self):
@@ -854,6 +936,33 @@ class SlowClients(Case):
         self.assertEqual(self.fleet.calls(), calls)
         line = self.told(408, "body")
         self.assertGreater(line["total_ms"], 500, "from its first byte")
+
+    def test_a_body_that_drips_has_its_whole_time_and_no_more(self):
+        calls = self.fleet.calls()
+        for chunks in (False, True):
+            begun = time.monotonic()
+            with self.gateway.connect() as c:
+                whole = post(self.gateway, chat("drips" * 100))
+                head, body = whole.split(b"\r\n\r\n", 1)
+                if chunks:
+                    head = b"\r\n".join(line for line in head.split(b"\r\n")
+                                       if not line.lower().startswith(b"content-length"))
+                    head += b"\r\ntransfer-encoding: chunked"
+                c.send(head + b"\r\n\r\n")
+                for byte in body[:-1]:
+                    try:
+                        c.send(b"1\r\n%c\r\n" % byte if chunks else bytes([byte]))
+                    except OSError:
+                        break
+                    if time.monotonic() - begun > 8 * PATIENCE:
+                        break
+                    time.sleep(0.05)
+                self.assertTrue(c.closed_by_peer())
+                self.assertIn(b"HTTP/1.1 408", c.buffer)
+                self.assertIn(b"too long", c.buffer)
+            self.assertLess(time.monotonic() - begun, 8 * PATIENCE)
+        self.assertEqual(self.fleet.calls(), calls)
+        self.assertGreater(self.told(408, "body")["total_ms"], 1500, "all its time")
 
     def told(self, status, part):
         """The last line of the access log with this status."""

@@ -327,6 +327,7 @@ class Tenants(Case):
     """Keys, visibility, caps; and that secrets stay where they belong."""
 
     KEY, OTHER, UPSTREAM = "sk-canary-alpha", "sk-canary-beta", "sk-canary-upstream"
+    NOBODY = "authorization: Bearer nope"
 
     @classmethod
     def start(cls):
@@ -360,6 +361,22 @@ class Tenants(Case):
             self.assertEqual(answer.status, 401, (headers, answer))
             self.assertEqual(answer.json()["error"]["type"], "authentication_error", answer)
         self.assertEqual(self.gateway.call("GET", "/v1/models").status, 401)
+
+    def test_who_cannot_be_served_hears_it_before_the_body(self):
+        """What the head is enough to know: key, path, method. Nothing waits for a body then."""
+        beta = f"authorization: Bearer {self.OTHER}"
+        for line, key, status in (
+                (f"POST {CHAT}", self.NOBODY, 401), (f"POST {CHAT}", "x-a: b", 401),
+                ("POST /v1/nothing", beta, 404), (f"PUT {CHAT}", beta, 405)):
+            for framing in ("content-length: 1000000", "transfer-encoding: chunked",
+                            "content-length: 1000000\r\nexpect: 100-continue"):
+                with self.gateway.connect() as c:
+                    c.send(f"{line} HTTP/1.1\r\nhost: x\r\n{key}\r\n{framing}\r\n\r\n".encode())
+                    answer = c.read_answer()
+                    self.assertEqual((answer.status, answer["connection"]), (status, "close"))
+                    self.assertTrue(c.closed_by_peer())
+        self.assertIn("POST", {r["method"] for r in self.gateway.access_records()
+                               if r["status"] == 401})
 
     def test_both_spellings_of_a_key_work(self):
         self.assertEqual(self.gateway.chat(headers=self.bearer(self.KEY)).status, 200)

@@ -90,6 +90,7 @@ REFUSED = {
     "no Host": head(length(), host=None) + BODY,
     "two Hosts": head(b"host: y", length()) + BODY,
     "bad Host": head(length(), host=b"host: a b") + BODY,
+    "Host of dots": head(length(), host=b"host: ..") + BODY,
     "Host with a user": head(length(), host=b"host: u@x") + BODY,
     "CONNECT": b"CONNECT x:1 HTTP/1.1\r\nhost: x:1\r\n\r\n",
 }
@@ -368,6 +369,19 @@ class Responses(Case):
                 self.assertEqual(answer.status, 502, (name, answer))
                 self.assertTrue(answer.json()["error"]["message"])
 
+    def test_no_body_field_steers_an_engine(self):
+        self.fake.reply = http()
+        steering = {"priority": -9, "kv_transfer_params": {"remote_host": "10.0.0.1"},
+                    "bootstrap_host": "10.0.0.1", "bootstrap_port": 1, "bootstrap_room": [1],
+                    "data_parallel_rank": 3, "routed_dp_rank": 3, "disagg_prefill_dp_rank": 3,
+                    "id_slot": 0}
+        for stream in (False, True):
+            body = chat(stream=stream, seed=7)
+            self.gateway.chat({**steering, **body, "nvext": {}})
+            got = json.loads(self.fake.requests[-1].body)
+            self.assertFalse(set(got) & set(steering), got)
+            self.assertEqual((got["seed"], got["nvext"]), (7, {}))
+
     def test_bytes_behind_an_answer_reach_nobody(self):
         self.fake.close_after = False
         poison = http(b'{"choices":[{"index":0,"finish_reason":"stop","message":'
@@ -420,6 +434,62 @@ class Responses(Case):
                         self.assertEqual(answer.body, body)
             self.assertEqual(self.outcomes_of(run), {outcome: 2})
 
+    def test_a_redirect_leads_no_client_past_us(self):
+        body = b"x" * (3 << 20)
+        for status in ("300 Choose", "301 Moved", "302 Found", "303 Other", "304 Same",
+                       "307 Temporary", "308 Permanent"):
+            self.fake.reply = http(b"{}" if status[0:3] != "307" else body, status,
+                                   fields=["location: http://127.0.0.1:1/evil"])
+            for stream in (False, True):
+                def run():
+                    answer = self.gateway.chat(chat(stream=stream))
+                    self.assertEqual((answer.status, answer["location"]), (502, None), answer)
+                    self.assertEqual(answer.json()["error"]["code"], "engine_error")
+                self.assertEqual(self.outcomes_of(run), {"engine_error": 1})
+        self.gateway.process.find(r"an engine redirects elsewhere")
+
+    def test_an_error_in_the_place_of_an_answer_is_no_200(self):
+        for code, status, outcome in ((500, 500, "engine_error"), ("x", 502, "engine_error"),
+                                      (200, 502, "engine_error"),
+                                      (400, 400, "engine_client_error"),
+                                      (429, 429, "engine_throttled")):
+            error = json.dumps({"error": {"message": "boom", "type": "t", "code": code}}).encode()
+            streamed = chunked([b"data: " + error + b"\n\n", DONE])
+            for answered, stream in ((http(error), False), (http(error), True), (streamed, True)):
+                self.fake.reply = answered
+
+                def run():
+                    answer = self.gateway.chat(chat(stream=stream))
+                    self.assertEqual((answer.status, answer["content-type"]),
+                                     (status, "application/json"), answer)
+                    self.assertEqual(answer.json()["error"]["message"], "boom")
+                self.assertEqual(self.outcomes_of(run), {outcome: 1}, (code, stream))
+
+    def test_a_status_line_needs_no_reason(self):
+        for line in (b"HTTP/1.1 200", b"HTTP/1.1 200 ", b"HTTP/1.0 200"):
+            self.fake.reply = reply(size(), line=line)
+            answer = self.gateway.chat()
+            self.assertEqual((answer.status, answer.body), (200, GOOD), line)
+
+    def test_nothing_behind_the_end_reaches_the_client(self):
+        pieces = [event("A", "stop"), DONE]
+        for more in ([event("EVIL")], [b": bye\n\n", event("EVIL"), DONE], [b"data: EVIL"]):
+            self.fake.reply = chunked(pieces + more)
+
+            def run():
+                answer = self.gateway.chat(chat(stream=True))
+                self.assertEqual((answer.end, answer.body), ("chunked", b"".join(pieces)))
+            self.assertEqual(self.outcomes_of(run), {"completed": 1})
+
+    def test_a_choice_that_never_came_is_missed(self):
+        def run():
+            answer = self.gateway.chat(chat(stream=True, n=2))
+            self.assertNotIn("[DONE]", answer.text)
+            self.assertIn("error", json.loads(answer.events()[-1]), answer)
+        for pieces in ([event("A", "stop"), DONE], [event("A"), DONE]):
+            self.fake.reply = chunked(pieces)
+            self.assertEqual(self.outcomes_of(run), {"truncated": 1})
+
     def test_a_last_event_without_its_blank_line_arrives(self):
         for end in (b"data: [DONE]\n", b"data: [DONE]", b": bye\n"):
             pieces = [event("A"), event(None, "stop"), end]
@@ -463,7 +533,7 @@ class Responses(Case):
         self.fake.close_after = False
         try:
             with self.gateway.connect() as c:
-                for status, seen in (("204 No Content", 502), ("304 Not Modified", 304)):
+                for status, seen in (("204 No Content", 502), ("304 Not Modified", 502)):
                     self.fake.reply = http(GOOD, status)
                     answer = c.request("POST", CHAT, chat())
                     self.assertEqual(answer.status, seen, answer)

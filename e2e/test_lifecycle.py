@@ -382,6 +382,23 @@ class Tls(unittest.TestCase):
             self.assertEqual(b"[DONE]" in data, stream, data)
         self.assertEqual(self.gateway.stop(), 0)
 
+    def test_a_client_that_only_says_its_end_has_left(self):
+        # close_notify, and the socket stays open until we close it.
+        self.fleet.stop()
+        self.fleet = Fleet(1, speed=1, fixed_ttft_ms=5000)
+        self.addCleanup(self.fleet.stop)
+        self.listen()
+        with self.gateway.connect() as c:
+            c.send(request_bytes(self.gateway.address, "POST", CHAT, chat()))
+            wait_for("the engine works", lambda: self.fleet.stats()["active"] == 1)
+            begun = time.monotonic()
+            c.socket.settimeout(10)
+            c.socket.unwrap()
+            self.assertLess(time.monotonic() - begun, 3)
+        wait_for("the engine noticed", lambda: self.fleet.stats()["aborted"] == 1)
+        self.assertEqual(self.gateway.outcomes(), {"client_gone": 1})
+        self.assertEqual(self.gateway.stop(), 0)
+
     def test_plain_text_and_old_versions_get_nothing(self):
         self.listen()
         with Connection(self.gateway.address) as c:

@@ -90,6 +90,12 @@ TEST(AdminPage, refuses_what_is_no_page_of_ours) {
   }
 }
 
+TEST(AdminPage, brackets_inside_names_are_no_depth) {
+  const std::string name = std::string(200, '[') + "\\\"" + std::string(200, '{');
+  const std::string fleet = R"({"models":[{"name":")" + name + R"("}],"pools":[]})";
+  EXPECT_TRUE(says(page_table(View::Models, fleet), std::string(200, '[')));
+}
+
 TEST(AdminPage, leaves_blank_what_is_not_told) {
   const std::string fleet = R"({"models":[{}],"pools":[{"endpoints":[{}]}]})";
   const std::string decisions = R"({"decisions":[{},{"candidates":[{}]}]})";
@@ -125,7 +131,7 @@ RC_GTEST_PROP(AdminPageLaw, a_page_with_any_value_of_another_kind_breaks_nothing
   json page = json::parse(page_of(view));
   for (int changes = *rc::gen::inRange(1, 4); changes > 0; --changes) {
     std::vector<json::json_pointer> places;
-    paths(page, {}, places);
+    paths(page, json::json_pointer(), places);
     const auto& place = places[*rc::gen::inRange<std::size_t>(0, places.size())];
     page[place] = json::parse(*rc::gen::element<std::string>(
         "null", "true", "-1", "1e308", "\"text\"", "\"\"", "[]", "{}", "[null]", "[{}]", "[[]]",

@@ -66,7 +66,10 @@ void Session::on_ready(std::uint32_t events) {
   }
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ended_ = true;
   const bool busy = phase_ == Phase::Exchange || phase_ == Phase::Flush;
-  if (busy && (events & EPOLLIN)) unread_ = true;  // waits in the socket until this request is done
+  if (busy && (events & EPOLLIN)) {
+    unread_ = true;  // waits in the socket until this request is done
+    ended_ = ended_ || stream_.peer_ended();
+  }
   if (!busy && (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))) read_ready();
   if (handshaking_ && phase_ != Phase::Closed && stream_.secured()) {
     handshaking_ = false;

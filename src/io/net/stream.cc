@@ -182,6 +182,13 @@ int Stream::connect_error() const {
   return error;
 }
 
+bool Stream::peer_ended() {
+  if (!ssl_ || !secured()) return false;
+  char byte = 0;
+  const int got = SSL_peek(ssl_.get(), &byte, 1);
+  return got <= 0 && from_ssl(ssl_.get(), got).status == Status::Closed;
+}
+
 IoResult::Status Stream::end_writing() {
   if (secured() && ssl_ && (SSL_get_shutdown(ssl_.get()) & SSL_SENT_SHUTDOWN) == 0) {
     const int said = SSL_shutdown(ssl_.get());

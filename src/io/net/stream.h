@@ -55,6 +55,9 @@ class Stream {
   void reset_on_close();
   void close();
   bool tls() const { return ssl_ != nullptr; }
+  // Under TLS, whether the next that there is to read is the peer's close_notify: it may come long
+  // before the end of the socket. Takes nothing.
+  bool peer_ended();
   // Bytes can go to and fro: plain, or the handshake is over.
   bool secured() const;
 

@@ -318,6 +318,24 @@ TEST_F(Tls, an_orderly_end_arrives_after_the_last_byte) {
   EXPECT_EQ(read_wait(pair.server, buffer, sizeof buffer).status, Status::Closed);
 }
 
+TEST_F(Tls, tells_of_the_peers_end_without_taking_what_comes_before_it) {
+  Pair pair = connected(client_, server_);
+  ASSERT_EQ(move_text(pair.client, pair.server, {"ask"}).text, "ask");
+  EXPECT_FALSE(pair.server.peer_ended());
+  ASSERT_EQ(pair.client.write("more").bytes, 4u);
+  EXPECT_EQ(pair.client.end_writing(), Status::Ok);
+  wait_for(pair.server.fd(), POLLIN);
+  EXPECT_FALSE(pair.server.peer_ended());
+  char buffer[16];
+  EXPECT_EQ(read_wait(pair.server, buffer, sizeof buffer).bytes, 4u);
+  for (int i = 0; i < 2000 && !pair.server.peer_ended(); ++i) {
+    pollfd entry{pair.server.fd(), POLLIN, 0};
+    ::poll(&entry, 1, 10);
+  }
+  EXPECT_TRUE(pair.server.peer_ended());
+  EXPECT_EQ(read_wait(pair.server, buffer, sizeof buffer).status, Status::Closed);
+}
+
 TEST_F(Tls, one_side_may_end_while_the_other_goes_on) {
   Pair pair = connected(client_, server_);
   ASSERT_EQ(move_text(pair.client, pair.server, {"ask"}).text, "ask");
