@@ -22,10 +22,14 @@ void WaitQueue::unlink(List& list, Links Entry::*links, std::uint32_t entry) {
   --list.size;
 }
 
+bool WaitQueue::takes(std::int64_t bytes) const {
+  return size() < static_cast<std::size_t>(std::max(0, config_.queue_requests_max)) &&
+         bytes <= config_.queue_bytes_max.value - bytes_;
+}
+
 bool WaitQueue::push(model::ModelId model, model::RequestId request, std::int64_t bytes,
                      Instant now) {
-  if (size() >= static_cast<std::size_t>(std::max(0, config_.queue_requests_max))) return false;
-  if (bytes > config_.queue_bytes_max.value - bytes_) return false;
+  if (!takes(bytes)) return false;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(entries_.size()));
     entries_.emplace_back();

@@ -22,8 +22,10 @@ class WaitQueue {
   // Holds for those who wait already, too; a lower limit sends nobody away before the deadline.
   void set_config(const Config& config) { config_ = config; }
 
-  // False: too many requests or bytes wait, and the request was not taken. bytes >= 0: what it
-  // holds in memory. It must not be waiting already.
+  // Whether one more may wait that holds so many bytes in memory, >= 0.
+  bool takes(std::int64_t bytes) const;
+  // False: too many requests or bytes wait, and the request was not taken. It must not be waiting
+  // already.
   [[nodiscard]] bool push(model::ModelId model, model::RequestId request, std::int64_t bytes,
                           Instant now);
   // The one that waits longest for the model; 0: nobody.

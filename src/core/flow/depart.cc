@@ -31,9 +31,10 @@ bool Core::departs_late(model::EndpointId id) const {
 }
 
 // Keeps it here while the chosen place has enough to compute, or somebody else's turn there is
-// first. False: it departs.
+// first. False: it departs, as it does where no more may wait: it has a place, after all.
 bool Core::hold(Request& request, const routing::Decision& decision, Instant now) {
   if (!departs_late(decision.endpoint)) return false;
+  if (!request.waiting && !queue_.takes(request.arrived.body_bytes)) return false;
   const routing::Terms terms =
       routing::score(decision.ask, decision.candidates[decision.chosen]);
   const Instant turn = dispatch::turn(config_.dispatch, request.at,

@@ -137,11 +137,25 @@ TEST_F(Late, WhoseEndpointIsGoneFindsAnother) {
   finish_all(ids);
 }
 
-TEST_F(Late, AQueueThatIsFullRefuses) {
+TEST_F(Late, WhoMayNotWaitDepartsAtOnce) {
   start(1);
   desk_->config.admission.queue_requests_max = 2;
-  const auto ids = arrive(8, 4'000);
-  EXPECT_EQ(desk_->outcome(ids[7]), Outcome::QueueFull);
+  const auto ids = arrive(9, 4'000);
+  EXPECT_EQ(sent(ids), 7);
+  EXPECT_TRUE(desk_->waits(ids[5]) && desk_->waits(ids[6]));
+  EXPECT_TRUE(desk_->place(ids[8])) << "the engine has slots";
+  finish_all(ids);
+}
+
+TEST_F(Late, WhoDepartsIsToldWhatIsAheadAlone) {
+  start(1);
+  const auto ids = arrive(30, 4'000);
+  desk_->first_token(ids[0]);
+  const auto record = desk_->core().decisions().of(ids[5]).back();
+  ASSERT_TRUE(record->attempt);
+  const auto last = desk_->core().decisions().of(ids[4]).back();
+  EXPECT_LT(record->ttft_predicted, 1.1 * last->ttft_predicted)
+      << "24 are held behind it, and none of them is ahead";
   finish_all(ids);
 }
 
@@ -154,6 +168,20 @@ TEST_F(Late, WhyItStaysIsExplained) {
   EXPECT_FALSE(records[0]->attempt);
   EXPECT_EQ(records[0]->decision.endpoint, desk_->place(ids[0]));
   finish_all(ids);
+}
+
+TEST_F(Late, AnswersThatAreNotStreamedHoldUpNobody) {
+  start(1);
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 40; ++i) {
+    model::RequestArrived r = desk_->request();
+    r.prompt.bytes = 16'000;
+    r.stream = false;
+    ids.push_back(desk_->arrive(r));
+  }
+  EXPECT_EQ(sent(ids), 40) << "nobody sees when their prompts have been computed";
+  for (const model::RequestId id : ids) desk_->complete(id);
+  EXPECT_TRUE(desk_->core().idle());
 }
 
 TEST_F(Late, ImmediateHoldsNothing) {

@@ -169,7 +169,7 @@ DecisionRecord& Core::remember(const Request& request, const routing::Decision& 
 void Core::dispatch(Request& request, const routing::Decision& decision, Instant now,
                     Actions& out) {
   const model::RequestId id = request.arrived.request;
-  const routing::Inputs& chosen = decision.candidates[decision.chosen];
+  const routing::Inputs chosen = load_.without_held(decision.candidates[decision.chosen]);
   const routing::Terms terms = routing::score(decision.ask, chosen);
 
   request.attempt = model::AttemptId(request.attempt.value() + 1);

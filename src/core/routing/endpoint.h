@@ -84,10 +84,13 @@ struct Seat {
   Instant sign_at{};                // when an answer last grew
   RecordList waiting;               // no first token yet, in the order sent
   RecordList decoding;
+  int plain_waiting = 0;            // of `waiting`, those that will show no first token
+  std::int64_t plain_tokens = 0;    // fresh ones of these
   RecordList held;                  // not sent yet, in the order of their turns
   int held_count = 0;
   std::int64_t held_tokens = 0;     // fresh ones
   std::int64_t held_kv = 0;
+  Duration held_prefill{};
   Remaining remaining;
   float arrivals = 0;               // per second, at the base time
 

@@ -85,9 +85,11 @@ bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& 
   if (index == kNone) return false;
   if (seat->waiting.head == kNone) seat->head_since = now;
   seat->waiting.append(records_, index);
+  const InFlight::Record& record = records_.at(index);
+  seat->plain_waiting += record.plain ? 1 : 0;
+  seat->plain_tokens += record.plain ? record.fresh : 0;
 
   rebase(now);
-  const InFlight::Record& record = records_.at(index);
   const perf::Coefficients& c = seat->facts.coefficients;
   const auto fresh = static_cast<double>(record.fresh);
   const auto cached = static_cast<double>(record.cached);
@@ -118,6 +120,7 @@ bool State::hold(model::EndpointId id, const RequestKey& key, const Work& work, 
   ++seat->held_count;
   seat->held_tokens += record.fresh;
   seat->held_kv += record.kv();
+  seat->held_prefill += record.prefill;
   settle(*seat);
   return true;
 }
@@ -134,13 +137,28 @@ Instant State::held_front_turn(model::EndpointId id) const {
   return records_.at(seat->held.head).turn;
 }
 
+Inputs State::without_held(Inputs inputs) const {
+  const Seat* seat = find(inputs.endpoint);
+  if (seat == nullptr || seat->held_count == 0) return inputs;
+  const auto less = [](float& value, double by) {
+    value = std::max(0.0f, value - static_cast<float>(by));
+  };
+  less(inputs.wait, to_seconds(seat->held_prefill));
+  less(inputs.queued, static_cast<double>(seat->held_tokens));
+  less(inputs.in_flight, seat->held_count);
+  less(inputs.kv, static_cast<double>(seat->held_kv));
+  return inputs;
+}
+
 dispatch::Feed State::feed(model::EndpointId id) const {
   const Seat* seat = find(id);
   if (seat == nullptr) return {};
   dispatch::Feed feed;
-  feed.requests = seat->queued - seat->held_count;
-  feed.tokens = seat->tokens_queued - seat->held_tokens;
-  if (seat->waiting.head != kNone) feed.head_tokens = records_.at(seat->waiting.head).fresh;
+  feed.requests = seat->queued - seat->held_count - seat->plain_waiting;
+  feed.tokens = seat->tokens_queued - seat->held_tokens - seat->plain_tokens;
+  if (seat->waiting.head != kNone && !records_.at(seat->waiting.head).plain) {
+    feed.head_tokens = records_.at(seat->waiting.head).fresh;
+  }
   feed.chunk_tokens = seat->facts.coefficients.chunk_tokens;
   return feed;
 }
@@ -162,6 +180,8 @@ void State::decodes(Seat& seat, std::uint32_t index, Instant since) {
   seat.waiting.remove(records_, index);
   seat.decoding.append(records_, index);
   record.queued = false;
+  seat.plain_waiting -= record.plain ? 1 : 0;
+  seat.plain_tokens -= record.plain ? record.fresh : 0;
   --seat.queued;
   seat.kv_queued -= record.kv();
   seat.tokens_queued -= record.fresh;
@@ -230,6 +250,11 @@ void State::forget(Seat& seat, std::uint32_t index) {
     --seat.held_count;
     seat.held_tokens -= record.fresh;
     seat.held_kv -= record.kv();
+    seat.held_prefill -= record.prefill;
+  }
+  if (record.queued && record.plain && !record.held) {
+    --seat.plain_waiting;
+    seat.plain_tokens -= record.fresh;
   }
   if (record.queued) {
     (record.held ? seat.held : seat.waiting).remove(records_, index);
@@ -300,7 +325,8 @@ bool State::idle() const {
            s.tokens_queued == 0 && s.prefill_queued == Duration::zero() && s.remaining.empty() &&
            s.waiting.head == kNone && s.waiting.tail == kNone && s.decoding.head == kNone &&
            s.decoding.tail == kNone && s.held.head == kNone && s.held.tail == kNone &&
-           s.held_count == 0 && s.held_tokens == 0 && s.held_kv == 0;
+           s.held_count == 0 && s.held_tokens == 0 && s.held_kv == 0 &&
+           s.held_prefill == Duration::zero() && s.plain_waiting == 0 && s.plain_tokens == 0;
   };
   return std::ranges::all_of(seats_, empty) &&
          std::ranges::all_of(models_, [](const ModelLoad& load) { return load.ours == 0; });

@@ -51,7 +51,11 @@ class State {
   // Whose turn is first; request 0: nobody is held for it.
   RequestKey held_front(model::EndpointId id) const;
   Instant held_front_turn(model::EndpointId id) const;  // kNever: nobody
-  dispatch::Feed feed(model::EndpointId id) const;  // of ours that were sent
+  // Of ours that were sent. Those that are not streamed do not count: nobody sees when their
+  // prompts have been computed, and a prediction that is wrong must not starve an engine.
+  dispatch::Feed feed(model::EndpointId id) const;
+  // What is ahead of a request that departs now: `inputs` of its place without those held for it.
+  Inputs without_held(Inputs inputs) const;
 
   // A look at the engine, taken now: what it holds beyond ours belongs to others.
   void observed(model::EndpointId id, const model::EngineState& state, Instant now);

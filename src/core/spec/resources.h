@@ -95,7 +95,8 @@ void describe(V& v, Pool& c) {
   v(c.role, "role", "Phase that its engines run.");
   v(c.dispatch, "dispatch",
     "When a request that has a place departs for it: `immediate`: at once; `late`: it stays here, "
-    "where it can be moved and overtaken by shorter ones, until the engine is about to run dry.");
+    "where it can be moved and overtaken by shorter ones, until the engine is about to run dry "
+    "(streamed answers alone tell that).");
   v(c.usd_per_hour, "usd_per_hour", "Price of one endpoint; 0: unpriced.", Range{0, 1e6});
   v(c.concurrency_max, "concurrency_max",
     "Requests at once per endpoint; 0: as many as the engine has slots.", Range{0, 1e5});
