@@ -141,7 +141,7 @@ void Engine::serve_admin(Connection& c, const RequestInfo& info, std::string_vie
 
 std::string Engine::stats_json() const {
   const truth::Gauges g = truth_.gauges();
-  const truth::Counters& k = truth_.counters();
+  const truth::Counters k = truth_.counters();
   const truth::Distortion& d = truth_.distortion();
   Object hidden;
   hidden.put("fixed", d.fixed).put("prefill", d.prefill).put("decode", d.decode);

@@ -144,7 +144,9 @@ Times times_of(const trace::Trace& trace, double service, double at_once) {
 Capacity capacity_at(const std::vector<EngineGroup>& groups, const trace::Trace& trace,
                      const std::vector<double>& at) {
   std::int64_t kv = 0;
-  for (const EngineGroup& group : groups) kv += group.count * group.spec.kv_tokens;
+  for (const EngineGroup& group : groups) {
+    kv += group.count * group.spec.ranks * group.spec.kv_tokens;
+  }
   PieceCache cache(trace, kv / 2);
   std::vector<std::size_t> order(trace.calls.size());
   std::iota(order.begin(), order.end(), 0);
@@ -171,7 +173,7 @@ Capacity capacity_at(const std::vector<EngineGroup>& groups, const trace::Trace&
   result.cached_share = cached / prompts;
   for (const EngineGroup& group : groups) {
     const Seconds each = seconds_each(group.spec, mean);
-    const double rate = group.count / each.of_engine;
+    const double rate = group.count * group.spec.ranks / each.of_engine;
     result.requests_per_second += rate;
     result.service_seconds += rate * each.service;
   }

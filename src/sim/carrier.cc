@@ -34,21 +34,20 @@ void World::dispatch(const model::Dispatch& action) {
   Client& client = clients_.at(action.request);
   // Stale: the client left, and the core will hear of it.
   if (client.gone) return;
-  const auto host = std::find_if(hosts_.begin(), hosts_.end(),
-                                 [&](const Host& h) { return h.endpoint == action.endpoint; });
-  CHECK(host != hosts_.end());
+  const Seat& seat = seats_.at(action.endpoint.value() - 1);
   const truth::SequenceId id = ++sequences_;
   Flight flight;
   flight.request = action.request;
   flight.attempt = action.attempt;
   flight.owner = client.owner;
-  flight.host = static_cast<std::uint32_t>(host - hosts_.begin());
+  flight.host = flight.runs_on = seat.host;
+  flight.rank = seat.rank;
   flight.stream = client.ask.stream;
   flight.prompt_tokens = tokens_of(client.ask.session.history);
   flight.sent = flight.latest = now_;
   client.flight = id;
   flights_.emplace(id, flight);
-  at(now_ + scenario_.network, Due::Reach, flight.host, id);
+  at(now_ + way(hosts_[flight.host]), Due::Reach, flight.host, id);
 }
 
 void World::abort(const model::Abort& action) {
@@ -58,6 +57,8 @@ void World::abort(const model::Abort& action) {
   const auto flight = flights_.find(id);
   // Stale: the attempt has just ended by itself.
   if (flight == flights_.end() || flight->second.attempt != action.attempt) return;
+  catch_up(hosts_[flight->second.runs_on]);
+  read_progress(flight->second);
   close_upstream(id);
   if (rng_.chance(0.5)) {
     end_flight(id, model::AttemptResult::Aborted, 0, scenario_.network);
@@ -74,7 +75,8 @@ bool World::drains_on_abort(truth::SequenceId id) const {
 
 void World::close_upstream(truth::SequenceId id) {
   const Flight& flight = flights_.at(id);
-  if (flight.reached) at(now_ + scenario_.network, Due::Close, flight.host, id);
+  handovers_.dropped(id);
+  if (flight.reached) at(now_ + way(hosts_[flight.host]), Due::Close, flight.runs_on, id);
 }
 
 // The attempt is over for its thread; the core hears of it after `delay`.
@@ -117,8 +119,10 @@ void World::end_flight(truth::SequenceId id, model::AttemptResult result, int st
 void World::digest(std::uint32_t thread) {
   model::Progress progress;
   std::vector<std::pair<truth::SequenceId, model::AttemptResult>> silent;
+  catch_up_all();
   for (auto& [id, flight] : flights_) {
     if (flight.owner != thread) continue;
+    read_progress(flight);
     if (flight.tokens > flight.reported) {
       flight.reported = flight.tokens;
       progress.entries.push_back({flight.request, flight.attempt, flight.tokens});

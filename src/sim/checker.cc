@@ -57,6 +57,10 @@ void Checker::event(const model::Event& event, Instant now) {
   if (const auto* arrived = std::get_if<model::RequestArrived>(&event)) take(*arrived);
   if (const auto* gone = std::get_if<model::ClientGone>(&event)) take(*gone);
   if (const auto* ended = std::get_if<model::AttemptEnded>(&event)) take(*ended, now);
+  if (const auto* looked = std::get_if<model::EndpointObserved>(&event)) {
+    if (looked->state.asleep) asleep_.insert(looked->endpoint);
+    else asleep_.erase(looked->endpoint);
+  }
 }
 
 void Checker::take(const model::RequestArrived& e) {
@@ -205,6 +209,7 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
     for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {
       const bool open = view.standing == recovery::Standing::In ||
                         view.standing == recovery::Standing::ProbeReady;
+      if (asleep_.contains(view.id)) continue;
       room |= open && view.serves && view.load.ours + view.load.others < view.load.limit;
       served |= view.load.ours > view.load.held;
     }

@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -85,6 +86,7 @@ class Checker {
   std::shared_ptr<const model::Fleet> fleet_;
   std::map<model::EndpointId, const model::Endpoint*> declared_;  // of fleet_
   std::map<model::EndpointId, int> running_;
+  std::set<model::EndpointId> asleep_;      // as their last look told
   std::unordered_map<model::RequestId, Open> open_;
   std::array<std::uint64_t, model::kOutcomes.size()> outcomes_{};
   std::uint64_t arrived_ = 0;

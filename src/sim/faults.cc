@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults begin and end; all of them heal.
+#include <utility>
+
 #include "sim/world.h"
 
 namespace signalbox::sim {
@@ -32,7 +34,10 @@ void World::begin(const Fault& fault) {
      static_cast<std::uint64_t>(&fault - scenario_.faults.data()));
   switch (fault.kind) {
     case Kind::Die: return die(number);
-    case Kind::Slow: return host.engine->slow(fault.amount);
+    case Kind::Slow:
+      catch_up(host);
+      host.engine->slow(fault.amount);
+      return rearm(number);
     case Kind::Stall:
       catch_up(host);
       host.engine->stall_until(now_ + fault.lasts);
@@ -40,11 +45,21 @@ void World::begin(const Fault& fault) {
     case Kind::Fail: host.fail = fault.amount; return;
     case Kind::Throttle: host.throttle = fault.amount; return;
     case Kind::Cut: host.cut = fault.amount; return;
-    case Kind::Freeze: host.frozen = host.last_seen.running >= 0; return;
+    case Kind::Freeze: host.frozen = host.last_seen.front().running >= 0; return;
     case Kind::Forget:
+      catch_up(host);
       host.engine->drop_cache();
       return tell_cache(number);
-    case Kind::Leave: host.declared = false; return apply();
+    case Kind::Leave:
+    case Kind::Reclaim: host.declared = false; return apply();
+    case Kind::Sever:
+      catch_up(host);
+      read_all_progress(number);
+      host.severed = true;
+      return;
+    case Kind::Delay: host.delay = fault.amount; return;
+    case Kind::Drop: host.drop = fault.amount; return;
+    case Kind::Sleep: return fall_asleep(number);
     case Kind::Unlist: host.serves = false; return apply();
     case Kind::Reprice:
       price_factor_ *= fault.amount;
@@ -59,20 +74,28 @@ void World::begin(const Fault& fault) {
 void World::end(const Fault& fault) {
   --faults_open_;
   pay();
-  Host& host = hosts_[host_of(fault)];
+  const std::uint32_t number = host_of(fault);
+  Host& host = hosts_[number];
   using Kind = Fault::Kind;
   switch (fault.kind) {
-    case Kind::Die: host.down = false; return;
-    case Kind::Slow: return host.engine->slow(1);
+    case Kind::Die: return start(number, truth::StartFrom::Node);
+    case Kind::Slow:
+      catch_up(host);
+      host.engine->slow(1);
+      return rearm(number);
     case Kind::Fail: host.fail = 0; return;
     case Kind::Throttle: host.throttle = 0; return;
     case Kind::Cut: host.cut = 0; return;
     case Kind::Freeze: host.frozen = false; return;
-    case Kind::Leave:
-      // Two may have left it to the same number; one newcomer is enough.
-      if (host.declared) return;
-      add_host(host.group, host.number);
-      return apply();
+    case Kind::Leave: return join_again(number);
+    case Kind::Reclaim:
+      if (!host.gone) die(number);
+      host.gone = true;
+      return join_again(number);
+    case Kind::Sever: return mend_link(number);
+    case Kind::Delay: host.delay = 1; return;
+    case Kind::Drop: host.drop = 0; return;
+    case Kind::Sleep: return wake_up(number);
     case Kind::Unlist: host.serves = true; return apply();
     case Kind::Reprice:
       price_factor_ /= fault.amount;
@@ -84,28 +107,20 @@ void World::end(const Fault& fault) {
   }
 }
 
-void World::die(std::uint32_t number) {
+// Two may have left it to the same number; one newcomer is enough.
+void World::join_again(std::uint32_t number) {
   Host& host = hosts_[number];
-  catch_up(host);
-  host.down = true;
-  const truth::Counters& c = host.engine->counters();
-  host.past.prompt_tokens += c.prompt_tokens;
-  host.past.cached_tokens += c.cached_tokens;
-  host.past.generated_tokens += c.generated_tokens;
-  host.past.preemptions += c.preemptions;
-  host.past.finished += c.finished;
-  host.past.busy_seconds += c.busy_seconds;
-  std::vector<truth::SequenceId> lost;
-  host.engine->restart(lost);
-  host.armed = kNever;
+  if (host.declared || host.replaced) return;
+  host.replaced = true;
+  start(number, truth::StartFrom::Nothing);
+}
+
+// What was told meanwhile comes now.
+void World::mend_link(std::uint32_t number) {
+  hosts_[number].severed = false;
+  const std::vector<truth::Output> held = std::exchange(hosts_[number].held, {});
+  for (const truth::Output& output : held) take_output(number, output);
   tell_cache(number);
-  for (const truth::SequenceId id : lost) {
-    const auto flight = flights_.find(id);
-    if (flight == flights_.end()) continue;
-    const bool begun = flight->second.tokens > 0;
-    end_flight(id, begun ? model::AttemptResult::Truncated : model::AttemptResult::Reset,
-               begun ? 200 : 0, scenario_.network);
-  }
 }
 
 }  // namespace signalbox::sim

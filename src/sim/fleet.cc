@@ -58,10 +58,13 @@ model::Fleet World::fleet() const {
     pool.id = model::PoolId(static_cast<std::uint32_t>(i + 1));
     pool.name = "pool-" + std::to_string(i + 1);
     pool.model = id_of(models, group.model);
+    // The core places whole requests as yet: it sees engines that prefill as engines that do all,
+    // and leaves those that decode alone.
+    pool.role = group.role == model::Role::Decode ? group.role : model::Role::Both;
     pool.accelerator = group.accelerator;
     pool.tensor_parallel = group.tensor_parallel;
     pool.precision = group.precision;
-    pool.usd_per_hour = group.usd_per_hour * price_factor_;
+    pool.usd_per_hour = group.usd_per_hour / endpoints_of(group) * price_factor_;
     pool.concurrency_max =
         group.concurrency_max > 0 ? std::max(1, group.concurrency_max - limit_cut_) : 0;
     pool.dispatch = group.dispatch;
@@ -70,15 +73,18 @@ model::Fleet World::fleet() const {
   }
   for (const Host& host : hosts_) {
     if (!host.declared) continue;
-    model::Endpoint endpoint;
-    endpoint.id = host.endpoint;
-    endpoint.pool = model::PoolId(static_cast<std::uint32_t>(host.group + 1));
-    endpoint.address = "10.0.0." + std::to_string(host.endpoint.value()) + ":8000";
-    endpoint.serves = host.serves;
-    endpoint.lists_loras = scenario_.groups[host.group].adapters_apart;
-    if (endpoint.lists_loras) endpoint.loras = {"adapter-1"};
-    if (endpoint.lists_loras && host.number % 2 == 1) endpoint.loras.push_back("adapter-2");
-    fleet.endpoints.push_back(endpoint);
+    for (const model::EndpointId id : host.endpoints) {
+      model::Endpoint endpoint;
+      endpoint.id = id;
+      endpoint.pool = model::PoolId(static_cast<std::uint32_t>(host.group + 1));
+      endpoint.address = "10.0.0." + std::to_string(host.endpoints.front().value()) + ":8000";
+      endpoint.rank = seats_[id.value() - 1].rank;
+      endpoint.serves = host.serves;
+      endpoint.lists_loras = scenario_.groups[host.group].adapters_apart;
+      if (endpoint.lists_loras) endpoint.loras = {"adapter-1"};
+      if (endpoint.lists_loras && host.number % 2 == 1) endpoint.loras.push_back("adapter-2");
+      fleet.endpoints.push_back(endpoint);
+    }
   }
   for (int i = 1; i <= scenario_.load.tenants; ++i) {
     fleet.tenants.push_back({model::TenantId(static_cast<std::uint32_t>(i)),

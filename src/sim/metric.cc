@@ -91,6 +91,8 @@ void add_latencies(Table& t) {
   t.distribution("task.ttft", "Time from a user's first request to the answer's first token",
                  &Report::task_ttft);
   t.distribution("task.e2e", "Time from a user's first request to the answer", &Report::task_e2e);
+  t.distribution("transfer", "Time from the end of a prefill to its KV at the engine that decodes",
+                 &Report::transfer);
   t.also("ttft.mean", [](const Bucket& b, double) { return ratio(b.ttft_sum, b.answered); });
   t.also("ttft.max", [](const Bucket& b, double) -> Value {
     return b.answered > 0 ? Value(b.ttft_max) : std::nullopt;
@@ -115,6 +117,12 @@ void add_yields(Table& t) {
           [](const Report& r) { return ratio(r.tasks_good, r.tasks); });
   t.whole("cache_hit", Unit::Share, "Prompt tokens that an engine found in its cache.",
           [](const Report& r) { return ratio(r.engines.cached_tokens, r.engines.prompt_tokens); });
+  t.whole("host_hit", Unit::Share, "Prompt tokens that came back from host memory.",
+          [](const Report& r) { return ratio(r.engines.host_tokens, r.engines.prompt_tokens); });
+  t.whole("acceptance", Unit::Share, "Tokens of draft models that were accepted.",
+          [](const Report& r) {
+            return ratio(r.engines.accepted_tokens, r.engines.drafted_tokens);
+          });
   t.whole("useful_tokens", Unit::Share,
           "Tokens that engines generated and a completed answer holds.",
           [](const Report& r) { return ratio(r.answer_tokens, r.engines.generated_tokens); });
@@ -140,6 +148,10 @@ void add_counts(Table& t) {
         [](const Report& r) { return r.pressed; });
   count("preemptions", "Sequences that an engine threw out for want of memory.",
         [](const Report& r) { return r.engines.preemptions; });
+  count("lora_loads", "Adapters that an engine loaded.",
+        [](const Report& r) { return r.engines.lora_loads; });
+  count("handovers", "Prompts that one engine computed and another went on with.",
+        [](const Report& r) { return r.transfer.count(); });
   for (const model::Outcome outcome : model::kOutcomes) {
     const std::string label(model::label(outcome));
     count(("outcome." + label).c_str(), ("Requests that ended as `" + label + "`.").c_str(),
@@ -166,6 +178,8 @@ void add_states(Table& t) {
   t.over_time("kv.mean", Unit::Share, "KV cache that sequences hold: mean.", mean(&Moment::kv));
   t.over_time("kv.max", Unit::Share, "KV cache that sequences hold: greatest seen.",
               [](const Bucket& b, double) { return Value(b.kv_max); });
+  t.over_time("starting.mean", Unit::Count, "Engines that come up and are not there yet: mean.",
+              mean(&Moment::starting));
   t.over_time("instances.mean", Unit::Count, "Engines that are up: mean.",
               mean(&Moment::instances));
 }

@@ -10,11 +10,16 @@ namespace signalbox::sim {
 EngineSums World::sums() const {
   EngineSums sums;
   for (const Host& host : hosts_) {
-    for (const truth::Counters* c : {&host.past, &host.engine->counters()}) {
+    const truth::Counters present = host.engine->counters();
+    for (const truth::Counters* c : {&host.past, &present}) {
       sums.prompt_tokens += c->prompt_tokens;
       sums.cached_tokens += c->cached_tokens;
       sums.generated_tokens += c->generated_tokens;
       sums.preemptions += c->preemptions;
+      sums.drafted_tokens += c->drafted_tokens;
+      sums.accepted_tokens += c->accepted_tokens;
+      sums.host_tokens += c->host_tokens;
+      sums.lora_loads += c->lora_loads;
       sums.finished += c->finished;
       sums.busy_seconds += c->busy_seconds;
       sums.busy_usd += c->busy_seconds * scenario_.groups[host.group].usd_per_hour / 3600;
@@ -36,8 +41,10 @@ void World::pay() {
 
 // Changes nothing in the world; the next one is a bucket later.
 void World::take_look() {
+  catch_up_all();
   Moment moment;
   moment.queued = static_cast<double>(decider_->totals().waiting);
+  moment.starting = static_cast<double>(starting_);
   double kv = 0;
   double kv_used = 0;
   for (const Host& host : hosts_) {
@@ -96,7 +103,7 @@ Report World::report() {
     report_.ttft_error = std::max(report_.ttft_error,
                                   accuracy->summary(perf::Quantity::Ttft).median_error);
   }
-  if (checker_.clean()) {
+  if (checker_.clean() && scenario_.check) {
     checker_.finish(*decider_, now_);
     check_engines(report_.engines);
   }

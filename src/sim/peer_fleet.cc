@@ -108,7 +108,8 @@ void PeerDecider::apply(const flow::Setup& setup, Instant now, flow::Actions& ou
     if (slots_.contains(endpoint.id)) continue;
     const auto pool = std::find_if(fleet_->pools.begin(), fleet_->pools.end(),
                                    [&](const model::Pool& p) { return p.id == endpoint.pool; });
-    join(endpoint, pool->model);
+    // Who decodes what others have prefilled gets no requests.
+    if (pool->role != model::Role::Decode) join(endpoint, pool->model);
   }
   queue_moves_ = true;
   drain_queue(now, out);

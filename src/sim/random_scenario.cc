@@ -116,6 +116,58 @@ Fault random_fault(Rng& rng, double run_seconds, bool may_drain) {
   return fault;
 }
 
+// What some engines have beside the common, drawn apart.
+void add_random_features(Rng& rng, EngineGroup& group) {
+  truth::EngineSpec& spec = group.spec;
+  if (rng.chance(0.15)) {
+    spec.ranks = 2 + static_cast<int>(rng.below(3));
+    spec.experts_share = pick(rng, {0.0, 0.4});
+    group.pins_ranks = rng.chance(0.7);
+  }
+  if (rng.chance(0.15)) {
+    spec.draft_tokens = 1 + static_cast<int>(rng.below(4));
+    spec.acceptance = pick(rng, {0.0, 0.7, 1.0});
+  }
+  if (rng.chance(0.2)) spec.host_kv_tokens = pick<std::int64_t>(rng, {8'000, 400'000});
+  if (rng.chance(0.15)) spec.lora_slots = 1;
+  if (rng.chance(0.2)) {
+    group.start.load = seconds(rng.uniform(0, 5));
+    group.start.compile = seconds(rng.uniform(0, 5));
+    group.start.wake = seconds(rng.uniform(0, 2));
+  }
+}
+
+// Prefill and decode apart, of the first group's engines.
+void separate(Rng& rng, Scenario& s) {
+  EngineGroup decode = s.groups.front();
+  s.groups.front().role = model::Role::Prefill;
+  s.groups.front().link.gbps = pick(rng, {1.0, 25.0, 400.0});
+  decode.role = model::Role::Decode;
+  decode.count = 1 + static_cast<int>(rng.below(3));
+  s.groups.push_back(decode);
+}
+
+// Links and lives: one engine, or a half of all at once, as a zone would.
+void add_random_outages(Rng& rng, double run_seconds, Scenario& s) {
+  using Kind = Fault::Kind;
+  std::size_t engines = 0;
+  for (const EngineGroup& group : s.groups) engines += static_cast<std::size_t>(group.count);
+  const std::uint64_t outages = pick<std::uint64_t>(rng, {0, 0, 1, 4});
+  for (std::uint64_t i = 0; i < outages; ++i) {
+    Fault fault;
+    fault.kind = pick(rng, {Kind::Sever, Kind::Delay, Kind::Drop, Kind::Sleep, Kind::Reclaim});
+    fault.at = Instant{} + seconds(rng.uniform(0, run_seconds));
+    fault.lasts = seconds(rng.uniform(0.1, run_seconds / 4));
+    fault.engine = rng.below(engines);
+    fault.amount = fault.kind == Kind::Delay ? rng.uniform(2, 400) : rng.uniform(0.1, 1);
+    const std::size_t hit = rng.chance(0.3) ? (engines + 1) / 2 : 1;
+    for (std::size_t k = 0; k < hit; ++k) {
+      s.faults.push_back(fault);
+      fault.engine = (fault.engine + 1) % engines;
+    }
+  }
+}
+
 flow::Config random_config(Rng& rng) {
   flow::Config config;
   config.admission.queue_requests_max = pick(rng, {0, 4, 40, 4096});
@@ -137,6 +189,8 @@ Scenario random_scenario(std::uint64_t seed, std::int64_t requests) {
   for (int i = 0; i < groups; ++i) {
     s.groups.push_back(random_group(rng, 1 + static_cast<int>(rng.below(4))));
   }
+  Rng features(seed, "features");
+  for (EngineGroup& group : s.groups) add_random_features(features, group);
   s.load = random_load(rng, requests);
   const double per_second = capacity(s) * pick(rng, {0.3, 0.6, 0.9, 1.3});
   s.load.sessions_per_second = per_second * (1 - s.load.follow_up);
@@ -148,6 +202,9 @@ Scenario random_scenario(std::uint64_t seed, std::int64_t requests) {
   s.first_token_timeout = seconds(pick(rng, {3.0, 20.0, 60.0}));
   s.idle_timeout = seconds(pick(rng, {2.0, 30.0}));
   const double run_seconds = static_cast<double>(requests) / per_second;
+  if (features.chance(0.15)) separate(features, s);
+  Rng outages(seed, "outages");
+  add_random_outages(outages, run_seconds, s);
   const std::uint64_t faults = pick<std::uint64_t>(rng, {0, 2, 6, 15});
   for (std::uint64_t i = 0; i < faults; ++i) {
     s.faults.push_back(random_fault(rng, run_seconds, i == 0));

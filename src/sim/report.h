@@ -20,6 +20,10 @@ struct EngineSums {
   std::int64_t cached_tokens = 0;
   std::int64_t generated_tokens = 0;
   std::int64_t preemptions = 0;
+  std::int64_t drafted_tokens = 0;
+  std::int64_t accepted_tokens = 0;
+  std::int64_t host_tokens = 0;
+  std::int64_t lora_loads = 0;
   std::int64_t finished = 0;
   double busy_seconds = 0;
   double busy_usd = 0;       // their price, as the scenario declares it
@@ -41,6 +45,7 @@ struct Report {
   Histogram task_e2e;                    // s, of tasks done, from their first request on
   Histogram task_ttft;                   // s, likewise, to the first token
   Histogram tpot;                        // s per token after the first, of streamed answers
+  Histogram transfer;                    // s, from the end of a prefill to its KV at who decodes
   std::uint64_t client_retries = 0;      // requests that a client's library sent again
   std::uint64_t client_timeouts = 0;     // requests that it gave up waiting for
   std::uint64_t pressed = 0;             // requests that a user sent beside another

@@ -9,13 +9,17 @@ truth::StepTable table_of(const Steps& s) {
                                    s.decode_ms, s.decode_sequence_ms, s.decode_token_ms);
 }
 
+int endpoints_of(const EngineGroup& group) { return group.pins_ranks ? group.spec.ranks : 1; }
+
 Amount amount_of(Fault::Kind kind) {
   using Kind = Fault::Kind;
   switch (kind) {
     case Kind::Slow:
+    case Kind::Delay:
     case Kind::Reprice: return Amount::Factor;
     case Kind::Fail:
     case Kind::Throttle:
+    case Kind::Drop:
     case Kind::Cut: return Amount::Share;
     default: return Amount::None;
   }

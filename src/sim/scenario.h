@@ -11,7 +11,9 @@
 #include "base/describe.h"
 #include "base/time.h"
 #include "core/flow/config.h"
+#include "core/model/fleet.h"
 #include "sim/engine/spec.h"
+#include "sim/engine/start.h"
 #include "sim/load_settings.h"
 
 namespace signalbox::sim {
@@ -61,6 +63,18 @@ void describe(Visitor& v, Dialect& c) {
   v(c.counters, "counters", "Totals and histograms.");
 }
 
+// The way on which a prefill engine hands the KV of a prompt to one that decodes.
+struct Link {
+  double gbps = 200;                                  // of one engine, one transfer after the other
+  Duration latency = std::chrono::microseconds(200);  // of each transfer
+};
+
+template <typename Visitor>
+void describe(Visitor& v, Link& c) {
+  v(c.gbps, "gbps", "Bandwidth of one engine in Gbit/s.", Range{0.001, 1e6});
+  v(c.latency, "latency", "Of each transfer.", Range{0, 60});
+}
+
 // One pool of equal engines; each draws its own hidden distortion.
 struct EngineGroup {
   std::string model = "model-a";  // pools of the same name serve the same model
@@ -71,13 +85,22 @@ struct EngineGroup {
   std::string precision;
   int tensor_parallel = 1;
   int count = 2;
+  model::Role role = model::Role::Both;
+  Link link;                             // with role prefill
+  double kv_bytes_per_token = 327'680;   // that travels over it; of Llama-3.1-70B in bf16
+  std::string zone;                      // what may fail together; empty: none
+  truth::StartTimes start;
   double usd_per_hour = 2;
   int concurrency_max = 0;        // 0: what the engine tells
   model::DispatchMode dispatch = model::DispatchMode::Immediate;
   bool drain_on_abort = false;    // an answer whose client left runs on to its end
+  bool pins_ranks = true;         // each rank is an endpoint; else the engine spreads requests
   bool adapters_apart = false;    // every other engine lists the first adapter alone
   Dialect dialect;
 };
+
+// Of each engine: one, or one a rank.
+int endpoints_of(const EngineGroup& group);
 
 struct Fault {
   enum class Kind : std::uint8_t {
@@ -93,6 +116,11 @@ struct Fault {
     Unlist,    // the engine lists other models than its pool's
     Reprice,   // the pool costs `amount` times as much, and its concurrency limit changes
     Drain,     // our time to drain is over
+    Sever,     // nothing passes between the gateway and the engine, which goes on
+    Delay,     // what passes takes `amount` times as long
+    Drop,      // a share `amount` of requests gets lost on the way
+    Sleep,     // the engine gives its memory away; what runs is lost; then it wakes
+    Reclaim,   // its node is taken away after notice of this duration; a new one starts
   };
   Kind kind = Kind::Die;
   Instant at{};
@@ -135,6 +163,7 @@ struct Scenario {
   flow::Config config;
   int threads = 2;                                            // I/O threads
   Duration network = std::chrono::microseconds(300);          // one way
+  Duration connect_timeout = std::chrono::seconds(1);         // for an engine that nothing reaches
   Duration scrape_interval = std::chrono::seconds(1);         // ± 10 %
   Duration scrape_lag = std::chrono::milliseconds(50);        // mean
   Duration digest_interval = std::chrono::milliseconds(50);
@@ -148,6 +177,7 @@ struct Scenario {
   bool objective_told = false;                                // the routes have it as Objective
   double latency_weight = 1;                                  // w of the routing score
   double seconds_per_usd = 0;                                 // and λ
+  bool check = true;   // watches every event and action from outside (checker.h)
   bool replay = true;  // hands the recorded events to a second core, which has to act the same
 };
 
@@ -156,6 +186,8 @@ template <typename Visitor>
 void describe(Visitor& v, Scenario& c) {
   v(c.threads, "threads", "I/O threads of the gateway.", Range{1, 64});
   v(c.network, "network", "Time from gateway to engine, one way.", Range{0, 10});
+  v(c.connect_timeout, "connect_timeout", "How long an engine that nothing reaches is waited for.",
+    Range{0.001, 600});
   v(c.scrape_interval, "scrape_interval", "Between two looks at an engine, 10 % more or less.",
     Range{0.01, 3600});
   v(c.scrape_lag, "scrape_lag", "Mean age of a look when it is told.", Range{0, 600});
@@ -166,6 +198,7 @@ void describe(Visitor& v, Scenario& c) {
   v(c.cache_event_loss, "cache_event_loss",
     "Share of their batches that are lost and told with the next.", Range{0, 0.99});
   v(c.give_up, "give_up", "Virtual time after which a run counts as stuck.", Range{1, 1e9});
+  v(c.check, "check", "Whether invariants are checked after every event.");
   v(c.replay, "replay", "Whether all events are decided again by a second core, to compare.");
 }
 

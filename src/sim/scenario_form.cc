@@ -57,6 +57,10 @@ std::vector<Numbers> numbers_of(const std::vector<GroupForm>& fleet) {
   return numbers;
 }
 
+bool in_zone(const ScenarioForm& form, const FaultForm& fault, std::size_t entry) {
+  return !fault.zone.empty() && form.fleet[entry].group.zone == fault.zone;
+}
+
 // The engines among which a fault's numbers count.
 Numbers reach_of(const ScenarioForm& form, const FaultForm& fault) {
   const std::vector<Numbers> numbers = numbers_of(form.fleet);
@@ -79,6 +83,7 @@ class Checker {
   void run() {
     policy();
     for (std::size_t i = 0; i < form_.fleet.size(); ++i) group(i);
+    for (std::size_t i = 0; i < form_.fleet.size(); ++i) role(i);
     load();
     for (std::size_t i = 0; i < form_.faults.size(); ++i) fault(i);
     drawn_faults();
@@ -112,6 +117,20 @@ class Checker {
     if (!profile) report_.add(path + ".profile", profile.error().message);
   }
 
+  // Requests go to engines that prefill; somebody has to go on for each model.
+  void role(std::size_t i) {
+    const EngineGroup& g = form_.fleet[i].group;
+    if (g.role == model::Role::Both) return;
+    const model::Role other =
+        g.role == model::Role::Prefill ? model::Role::Decode : model::Role::Prefill;
+    for (const GroupForm& peer : form_.fleet) {
+      if (peer.group.model == g.model && peer.group.role == other) return;
+    }
+    report_.add(item("fleet", i) + ".role", "no entry of the fleet does the other half for " +
+                                                quote(g.model) + "; add one with role `" +
+                                                std::string(spec::enum_name(other)) + "`.");
+  }
+
   void load() {
     const LoadForm& l = form_.load;
     if (l.trace) {
@@ -140,11 +159,24 @@ class Checker {
     belongs("lasts", f.lasts > Duration::zero(), !is_of_a_moment(f.kind));
     if (is_of_all(f.kind)) {
       belongs("group", !f.group.empty(), false);
+      belongs("zone", !f.zone.empty(), false);
       belongs("engines", !f.engines.empty(), false);
-    } else if (f.group.empty() && f.engines.empty()) {
-      report_.add(path, "says not which engines; add `engines` or `group`.");
+    } else if (f.group.empty() && f.engines.empty() && f.zone.empty()) {
+      report_.add(path, "says not which engines; add `engines`, `group` or `zone`.");
     }
+    zone(f, path);
     engines(f, path);
+  }
+
+  void zone(const FaultForm& f, const std::string& path) {
+    if (f.zone.empty()) return;
+    if (!f.group.empty() || !f.engines.empty()) {
+      report_.add(path + ".zone", "means all its engines; remove `group` and `engines`.");
+    }
+    for (const GroupForm& form : form_.fleet) {
+      if (form.group.zone == f.zone) return;
+    }
+    report_.add(path + ".zone", "no entry of the fleet is in " + quote(f.zone) + ".");
   }
 
   void engines(const FaultForm& f, const std::string& path) {
@@ -211,6 +243,14 @@ void add_faults(const ScenarioForm& form, const FaultForm& written, std::vector<
   fault.amount = written.factor ? *written.factor : written.share.value_or(1);
   if (is_of_all(written.kind)) {
     out.push_back(fault);
+  } else if (!written.zone.empty()) {
+    const std::vector<Numbers> numbers = numbers_of(form.fleet);
+    for (std::size_t entry = 0; entry < numbers.size(); ++entry) {
+      for (std::size_t i = 0; i < numbers[entry].count && in_zone(form, written, entry); ++i) {
+        fault.engine = numbers[entry].first + i;
+        out.push_back(fault);
+      }
+    }
   } else if (!written.engines.empty()) {
     for (const int engine : written.engines) {
       fault.engine = reach.first + static_cast<std::size_t>(engine);
@@ -259,6 +299,7 @@ void prepare(GroupForm& form, const spec::Node& node) {
   form.group.accelerator = p.gpu;
   form.group.precision = p.precision;
   form.group.tensor_parallel = p.tensor_parallel;
+  form.group.kv_bytes_per_token = static_cast<double>(p.kv_bytes_per_token);
   const perf::Accelerator* accelerator = perf::find_accelerator(p.gpu);
   form.group.usd_per_hour =
       accelerator != nullptr ? accelerator->usd_per_hour * p.tensor_parallel : 0;

@@ -17,6 +17,7 @@
 #include "core/spec/gateway.h"
 #include "core/spec/resources.h"
 #include "core/spec/problem.h"
+#include "core/spec/resources.h"
 #include "core/spec/tree.h"
 #include "sim/expect.h"
 #include "sim/scenario.h"
@@ -45,12 +46,20 @@ void describe(Visitor& v, GroupForm& c) {
   v(c.group.steps, "steps", "Step times by formula, for an engine without a profile.");
   v(c.known, "known", "Whether the gateway knows the profile; if not, it has to learn all of it.");
   v(c.group.count, "count", "Engines.", Range{1, 10'000});
+  v(c.group.zone, "zone", "Name of what may fail together with these, such as a rack.");
+  v(c.group.role, "role", "Phase that they run: `prefill` engines hand over to `decode` engines.");
+  v(c.group.link, "link", "With role prefill: the way to those that decode.");
+  v(c.group.kv_bytes_per_token, "kv_bytes_per_token",
+    "What travels over it; with `profile`, known.", Range{1, 1e8});
+  v(c.group.start, "start", "How long an engine takes to come up.");
   v(c.group.usd_per_hour, "usd_per_hour",
     "Price of one engine in USD; with `profile`, list price unless written.", Range{0, 1e5});
   v(c.group.concurrency_max, "concurrency_max",
     "Requests that the gateway sends to one at once; 0: as many as it tells.", Range{0, 1e6});
   v(c.group.dispatch, "dispatch", "When requests depart for them, see `dispatch` of a Pool.");
   v(c.group.drain_on_abort, "drain_on_abort", "An answer whose client left runs on to its end.");
+  v(c.group.pins_ranks, "pins_ranks",
+    "The gateway knows each rank as an endpoint and names it; else the engine picks the rank.");
   v(c.group.adapters_apart, "adapters_apart", "Every other engine lists the first adapter alone.");
   v(c.group.spec, "engine", "The engine itself; with `profile`, its capacity is known.");
   v(c.group.dialect, "tells", "What the engine tells in answers and metrics.");
@@ -62,6 +71,7 @@ struct FaultForm {
   Duration at{};
   Duration lasts{};
   std::string group;
+  std::string zone;
   std::vector<int> engines;
   std::optional<double> factor;
   std::optional<double> share;
@@ -72,12 +82,14 @@ void describe(Visitor& v, FaultForm& c) {
   v(c.kind, "kind", "What happens.", spec::required);
   v(c.at, "at", "When, from the start of the run.", spec::Rule(Range{0, 1e9}, spec::required));
   v(c.lasts, "lasts", "How long; then it heals.", Range{0, 1e9});
-  v(c.group, "group", "The engines of a fleet entry, all at the same time: a zone.");
+  v(c.group, "group", "The engines of a fleet entry, all at the same time.");
+  v(c.zone, "zone", "The engines of all entries in a zone, all at the same time.");
   v(c.engines, "engines", "Numbers of engines from 0: within `group`, else over all of the fleet.",
     Range{1, 10'000});
-  v(c.factor, "factor", "Kinds slow and reprice: so many times as long, as dear.",
+  v(c.factor, "factor", "Kinds slow, delay and reprice: so many times as long, as dear.",
     Range{0.01, 1000});
-  v(c.share, "share", "Kinds fail, throttle and cut: of requests or answers.", Range{0, 1});
+  v(c.share, "share", "Kinds fail, throttle, drop and cut: of requests or answers.",
+    Range{0, 1});
 }
 
 // Faults that the seed draws, each of one engine: other ones for another seed.
@@ -247,5 +259,7 @@ struct signalbox::EnumNames<signalbox::sim::Fault::Kind> {
       {Kind::Die, "die"},           {Kind::Slow, "slow"},     {Kind::Stall, "stall"},
       {Kind::Fail, "fail"},         {Kind::Throttle, "throttle"}, {Kind::Cut, "cut"},
       {Kind::Freeze, "freeze"},     {Kind::Forget, "forget"}, {Kind::Leave, "leave"},
-      {Kind::Unlist, "unlist"},     {Kind::Reprice, "reprice"}, {Kind::Drain, "drain"}};
+      {Kind::Unlist, "unlist"},     {Kind::Reprice, "reprice"}, {Kind::Drain, "drain"},
+      {Kind::Sever, "sever"},       {Kind::Delay, "delay"},   {Kind::Drop, "drop"},
+      {Kind::Sleep, "sleep"},       {Kind::Reclaim, "reclaim"}};
 };

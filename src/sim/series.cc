@@ -9,7 +9,7 @@ namespace signalbox::sim {
 void Bucket::add(const Bucket& other) {
   moments += other.moments;
   for (double Moment::* figure : {&Moment::queued, &Moment::waiting, &Moment::running, &Moment::kv,
-                                  &Moment::instances}) {
+                                  &Moment::instances, &Moment::starting}) {
     sum.*figure += other.sum.*figure;
   }
   queued_max = std::max(queued_max, other.queued_max);

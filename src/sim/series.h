@@ -18,6 +18,7 @@ struct Moment {
   double running = 0;    // sequences that run in engines: the batches
   double kv = 0;         // share of all KV blocks that sequences hold
   double instances = 0;  // engines that are up and in the fleet
+  double starting = 0;   // that come up, and are not there yet
 };
 
 // Sums over what happened in [i·width, (i+1)·width), and over the looks taken in it.

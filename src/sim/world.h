@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inside of a run: clients, I/O threads, network and engines around one core, on a virtual
-// clock. One file a part: world.cc (clock and door), clients.cc, carrier.cc, engines.cc, faults.cc,
-// outcome.cc; this header is the map. Private to sim.
+// clock. One file a part: world.cc (clock and door), clients.cc, carrier.cc, engines.cc,
+// handover.cc, lifecycle.cc, faults.cc, outcome.cc; this header is the map. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,9 @@
 #include "sim/checker.h"
 #include "sim/decider.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/start.h"
 #include "sim/event_queue.h"
+#include "sim/handover_checker.h"
 #include "sim/load.h"
 #include "sim/recorder.h"
 #include "sim/run.h"
@@ -44,7 +46,10 @@ class World {
     Scrape,      // who: engine
     Digest,      // who: thread
     Wake,        // what: number of the arming
-    Cache,       // who: engine, what: parked KV events reach the decider
+    Cache,       // who: endpoint, what: parked KV events reach the decider
+    Arrived,     // who: engine, what: sequence whose KV it has now
+    Started,     // who: engine, what: from what
+    Awake,       // who: engine
     FaultBegins, // what: index
     FaultEnds,   // what: index
     Look,        // the report's own look at everything
@@ -60,17 +65,32 @@ class World {
     std::unique_ptr<truth::Engine> engine;
     std::size_t group = 0;
     std::size_t number = 0;          // among the scenario's engines; a newcomer takes one over
-    model::EndpointId endpoint;
+    std::vector<model::EndpointId> endpoints;  // one, or one a rank
     bool declared = true;            // in the fleet
     bool serves = true;              // lists the pool's model
     bool down = false;
+    bool gone = false;               // for ever
+    bool replaced = false;           // a newcomer comes up in its place
+    bool asleep = false;
     bool frozen = false;
+    bool severed = false;            // from the gateway
     double fail = 0;                 // shares of requests
     double throttle = 0;
     double cut = 0;
+    double drop = 0;
+    double delay = 1;                // of what passes between it and the gateway: a factor
+    std::vector<truth::Output> held; // what it told while nothing passed
+    Instant link_free{};             // when the next transfer of KV may begin
+    std::int64_t incoming = 0;       // transfers on their way here
     Instant armed = kNever;          // when the next Step is due
-    model::EngineState last_seen;
+    std::vector<model::EngineState> last_seen;  // of each endpoint
     truth::Counters past;            // sums over earlier incarnations
+  };
+
+  // What an endpoint is.
+  struct Seat {
+    std::uint32_t host = 0;
+    int rank = truth::Engine::kAnyRank;  // that it pins
   };
 
   // An attempt on its way, as the I/O thread and the network know it.
@@ -79,11 +99,20 @@ class World {
     model::AttemptId attempt;
     std::uint16_t owner = 0;
     std::uint32_t host = 0;
+    int rank = truth::Engine::kAnyRank;
+    truth::Engine::Place place;      // in the engine, once it has been reached
     bool stream = true;
     bool reached = false;            // the engine has it
+    // Prefill and decode by two engines: the prompt is computed, its KV travels; else one does all,
+    // or the second has taken over.
+    enum class Half : std::uint8_t { Whole, Prefills, Travels };
+    Half half = Half::Whole;
+    std::uint32_t decodes_at = 0;
+    std::uint32_t runs_on = 0;       // the host that has the sequence
+    Instant prefilled{};
     std::int64_t prompt_tokens = 0;
     std::int64_t cached_tokens = 0;
-    std::int64_t tokens = 0;         // of the answer so far
+    std::int64_t tokens = 0;         // of the answer, as last read
     std::int64_t reported = 0;       // of these, in digests
     std::int64_t cut_after = -1;     // tokens; negative: never
     Instant sent{};
@@ -164,21 +193,42 @@ class World {
   // engines.cc
   void add_host(std::size_t group, std::size_t number);
   void reach(truth::SequenceId id);
+  truth::SequenceSpec sequence_of(truth::SequenceId id, const Flight& flight, const Ask& ask,
+                                  const truth::Engine& engine) const;
+  Duration way(const Host& host) const;
   bool refuse(truth::SequenceId id, Host& host);
   void other_request();
   void step(std::uint32_t host);
   void take_output(std::uint32_t host, const truth::Output& output);
   void rearm(std::uint32_t host);
   void catch_up(Host& host);
+  void catch_up_all();
+  void read_progress(Flight& flight);
   void scrape(std::uint32_t host);
-  model::EngineState look(const Host& host) const;
+  void tell_look(Host& host, std::size_t number, Duration lag);
+  model::EngineState look(const Host& host, int rank) const;
   Duration look_interval() const;
   void tell_cache(std::uint32_t host);
+
+  // handover.cc
+  std::optional<std::uint32_t> decode_host(const EngineGroup& of, std::int64_t tokens) const;
+  void hand_over(truth::SequenceId id);
+  void kv_arrived(truth::SequenceId id, std::uint32_t to);
+
+  // lifecycle.cc
+  void die(std::uint32_t host);
+  void fall_asleep(std::uint32_t host);
+  void read_all_progress(std::uint32_t host);
+  void lose(const std::vector<truth::SequenceId>& lost);
+  void start(std::uint32_t host, truth::StartFrom from);
+  void started(std::uint32_t host, truth::StartFrom from);
+  void wake_up(std::uint32_t host);
 
   // faults.cc
   void begin(const Fault& fault);
   void end(const Fault& fault);
-  void die(std::uint32_t host);
+  void join_again(std::uint32_t host);
+  void mend_link(std::uint32_t host);
   std::uint32_t host_of(const Fault& fault) const;
 
   // fleet.cc
@@ -202,8 +252,10 @@ class World {
   Rng rng_;             // network, disorder, faults
   Rng others_rng_;
   Rng sdk_rng_;         // jitter of clients' back-off
+  Rng start_rng_;       // how long engines take to come up
   std::unique_ptr<LoadSource> load_;
   Checker checker_;
+  HandoverChecker handovers_;
   Recorder recorder_;
   std::unique_ptr<Decider> decider_;
   Senses senses_;
@@ -212,7 +264,7 @@ class World {
   Instant now_{};
 
   std::vector<Host> hosts_;
-  std::uint32_t endpoints_ = 0;      // ids given
+  std::vector<Seat> seats_;          // by id of endpoint, less one
   double price_factor_ = 1;
   int limit_cut_ = 0;                // taken off declared concurrency limits
   std::unordered_map<std::uint64_t, Task> tasks_;         // looked up, never walked
@@ -237,6 +289,7 @@ class World {
   std::uint64_t arming_ = 0;
   Instant wake_at_ = kNever;
   bool draining_ = false;
+  int starting_ = 0;                 // engines
   Instant paid_until_{};
   Report report_;
 };

@@ -247,6 +247,7 @@ class Core {
   cache::PrefixIndex index_;
   cache::Match match_;                 // room for look-ups
   routing::State load_;
+  std::vector<routing::State::Step> steps_;  // scratch of a digest
   recovery::Ejector ejector_;
   ledger::Ledger ledger_;
   perf::OutputLengths lengths_;

@@ -33,6 +33,7 @@ void Core::on(const model::FirstToken& event, Instant now, Actions& out) {
 }
 
 void Core::on(const model::Progress& event, Instant now, Actions&) {
+  steps_.clear();
   for (const model::Progress::Entry& entry : event.entries) {
     Request* request = find(entry.request);
     if (request == nullptr || request->attempt != entry.attempt) {
@@ -41,8 +42,9 @@ void Core::on(const model::Progress& event, Instant now, Actions&) {
     }
     if (!legal(request->attempt_grammar.take(model::AttemptGrammar::Signal::Progress))) continue;
     request->relayed_tokens = std::max(request->relayed_tokens, entry.tokens);
-    load_.progress({entry.request, entry.attempt}, entry.tokens, now);
+    steps_.push_back({{entry.request, entry.attempt}, entry.tokens});
   }
+  load_.progress(steps_, now);
 }
 
 }  // namespace signalbox::flow

@@ -109,6 +109,7 @@ struct Seat {
   std::int64_t capacity_told = 0;     // 0: not told
   std::int64_t context_told = 0;
 
+  bool grown = false;                 // in the present batch of progress
   std::uint64_t scored_in = 0;        // number of the last decision that scored it
 
   int in_flight() const { return ours + others; }

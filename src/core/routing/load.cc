@@ -215,8 +215,29 @@ double State::silence(model::EndpointId id, Instant now) const {
 bool State::progress(const RequestKey& key, std::int64_t tokens, Instant now) {
   const std::uint32_t index = records_.find(key);
   if (index == kNone) return false;
+  if (grow(index, tokens, now)) settle(seats_[records_.at(index).seat]);
+  return true;
+}
+
+void State::progress(std::span<const Step> steps, Instant now) {
+  for (const Step& step : steps) {
+    const std::uint32_t index = records_.find(step.key);
+    if (index == kNone || !grow(index, step.tokens, now)) continue;
+    const std::uint32_t seat = records_.at(index).seat;
+    if (std::exchange(seats_[seat].grown, true)) continue;
+    grown_.push_back(seat);
+  }
+  for (const std::uint32_t seat : grown_) {
+    seats_[seat].grown = false;
+    settle(seats_[seat]);
+  }
+  grown_.clear();
+}
+
+// False: nothing is new.
+bool State::grow(std::uint32_t index, std::int64_t tokens, Instant now) {
   InFlight::Record& record = records_.at(index);
-  if (tokens <= record.tokens) return true;  // a digest that was overtaken
+  if (tokens <= record.tokens) return false;  // a digest that was overtaken
   Seat& seat = seats_[record.seat];
   seat.sign_at = now;
   seat.remaining.remove(record.remaining());
@@ -225,7 +246,6 @@ bool State::progress(const RequestKey& key, std::int64_t tokens, Instant now) {
   seat.remaining.add(record.remaining());
   seat.kv_ours += more;
   if (record.queued) seat.kv_queued += more;
-  settle(seat);
   return true;
 }
 

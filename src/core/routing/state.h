@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/dispatch/late.h"
@@ -41,6 +42,12 @@ class State {
   bool dispatched(model::EndpointId id, const RequestKey& key, const Work& work, Instant now);
   bool first_token(const RequestKey& key, Instant now);
   bool progress(const RequestKey& key, std::int64_t tokens, Instant now);
+  // The same of many attempts; an endpoint is weighed anew once for all of its own.
+  struct Step {
+    RequestKey key;
+    std::int64_t tokens = 0;
+  };
+  void progress(std::span<const Step> steps, Instant now);
   bool ended(const RequestKey& key, Instant now);
 
   // Late binding: an attempt that is to go there and stays here until the endpoint wants it. It
@@ -165,6 +172,7 @@ class State {
 
   std::uint32_t book(Seat& seat, const RequestKey& key, const Work& work, Instant now);
   void forget(Seat& seat, std::uint32_t index);
+  bool grow(std::uint32_t index, std::int64_t tokens, Instant now);
   void presume(Seat& seat, Instant now);
   void decodes(Seat& seat, std::uint32_t index, Instant since);
   void rebase(Instant now);
@@ -184,6 +192,7 @@ class State {
   std::vector<Seat> seats_;
   std::vector<Spot> spots_;              // by seat
   std::vector<std::uint32_t> free_seats_;
+  std::vector<std::uint32_t> grown_;  // scratch of progress()
   std::size_t endpoints_ = 0;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<std::vector<std::uint32_t>> buckets_of_pool_;  // by pool id

@@ -170,6 +170,26 @@ TEST_F(StateTest, overlap_is_what_remains_but_at_most_our_own_output) {
   EXPECT_EQ(inputs(10, 100, 400).overlap, 225);   // 100 + an eighth of the mean at least
 }
 
+TEST_F(StateTest, a_digest_of_progress_is_what_its_entries_are) {
+  State one{Config{}};
+  one.add(kOne, facts());
+  for (State* state : {&state_, &one}) {
+    for (std::uint64_t i = 1; i <= 3; ++i) state->dispatched(kOne, key(i), {100, 0, 50}, at(10));
+    state->first_token(key(1), at(11));
+  }
+  const State::Step steps[] = {{key(1), 30}, {key(2), 4}, {key(9), 7}, {key(1), 20}};
+  state_.progress(steps, at(12));
+  for (const State::Step& step : steps) one.progress(step.key, step.tokens, at(12));
+  Query q;
+  q.model = model::ModelId(1);
+  q.prompt_tokens = 100;
+  q.output_mean = 50;
+  EXPECT_EQ(inputs(12).kv, 300 + 30 + 4);
+  EXPECT_EQ(inputs(12).kv, one.inputs(kOne, q, at(12)).kv);
+  EXPECT_EQ(inputs(12).overlap, one.inputs(kOne, q, at(12)).overlap);
+  EXPECT_EQ(state_.silence(kOne, at(12)), one.silence(kOne, at(12)));
+}
+
 TEST_F(StateTest, arrivals_decay_over_the_last_minute) {
   for (std::uint64_t i = 1; i <= 6; ++i) state_.dispatched(kOne, key(i), {10, 0, 5}, at(100));
   EXPECT_NEAR(inputs(100).arrivals, 0.1, 1e-4);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrival, the end of a step, and leaving.
+// Passes begin and end; stretches of equal ones are planned and followed.
 #include "sim/engine/engine.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -10,202 +11,253 @@
 namespace signalbox::truth {
 namespace {
 
-std::uint32_t blocks_of(const EngineSpec& spec) {
-  CHECK(spec.block_tokens > 0 && spec.kv_tokens >= spec.block_tokens);
-  return static_cast<std::uint32_t>(spec.kv_tokens / spec.block_tokens);
-}
+// Planned at once. More would be planned for nothing when somebody arrives.
+constexpr std::int64_t kStretchMost = 64;
+
+constexpr std::int64_t kWaitingWeight = 4;
 
 }  // namespace
 
 Engine::Engine(const EngineSpec& spec, Rng rng)
-    : block_tokens_(spec.block_tokens),
-      sequences_max_(spec.sequences_max),
-      step_tokens_max_(spec.step_tokens_max),
-      cache_(blocks_of(spec)),
-      clock_(spec, rng) {
-  CHECK(sequences_max_ > 0 && step_tokens_max_ > 0);
-}
-
-bool Engine::fits(std::int64_t tokens) const {
-  return tokens > 0 && (tokens + block_tokens_ - 1) / block_tokens_ <= cache_.capacity();
-}
-
-void Engine::submit(SequenceSpec sequence, Instant now) {
-  CHECK(sequence.prompt_tokens > 0 && sequence.output_tokens > 0);
-  CHECK(fits(sequence.prompt_tokens + sequence.output_tokens));
-  CHECK(next_event() >= now);
-  Slot slot = static_cast<Slot>(slots_.size());
-  if (free_slots_.empty()) {
-    slots_.emplace_back();
-  } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
+    : block_tokens_(spec.block_tokens), clock_(spec, rng), mark_(clock_.mark()) {
+  CHECK(spec.ranks > 0);
+  // A copy: the noise draws from where the clock has left off.
+  const std::uint64_t drafts = rng.next();
+  for (int i = 0; i < spec.ranks; ++i) {
+    ranks_.emplace_back(spec, Rng(drafts, "drafts" + std::to_string(i)));
   }
-  const bool fresh = by_id_.emplace(sequence.id, slot).second;
-  CHECK(fresh);
-  if (!in_step_ && waiting_.empty() && running_.empty()) ready_at_ = now;
-  Sequence& s = slots_[slot];
-  s.spec = std::move(sequence);
-  s.arrived = now;
-  waiting_.push_back(slot);
+  cache_events_.resize(ranks_.size());
+  pass_.resize(ranks_.size());
+  load_.resize(ranks_.size());
+}
+
+Engine::Place Engine::submit(SequenceSpec sequence, Instant now, int rank) {
+  CHECK(next_event() >= now && rank < ranks());
+  follow_stretch(now);
+  cut_stretch();
+  if (!in_pass_ && empty()) ready_at_ = now;
+  unblock(now);
+  if (rank < 0) rank = least_loaded();
+  return {rank, ranks_[static_cast<std::size_t>(rank)].submit(std::move(sequence), now)};
+}
+
+// vLLM's balance: the least 4 · waiting + running, the first of equals (vllm-project/vllm
+// vllm/v1/engine/core_client.py, get_core_engine_for_request). Here the counts are never old.
+int Engine::least_loaded() const {
+  const auto score = [](const Rank& rank) {
+    const Gauges gauges = rank.gauges();
+    return kWaitingWeight * gauges.waiting + gauges.running;
+  };
+  const auto less = [&](const Rank& a, const Rank& b) { return score(a) < score(b); };
+  return static_cast<int>(std::min_element(ranks_.begin(), ranks_.end(), less) - ranks_.begin());
+}
+
+bool Engine::empty() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.empty(); });
 }
 
 bool Engine::abort(SequenceId id, Instant now) {
-  const auto it = by_id_.find(id);
-  if (it == by_id_.end()) return false;
-  const Slot slot = it->second;
-  ++counters_.aborted;
-  if (const auto w = std::find(waiting_.begin(), waiting_.end(), slot); w != waiting_.end()) {
-    waiting_.erase(w);
-    retire(slot);
+  follow_stretch(now);
+  cut_stretch();
+  for (Rank& rank : ranks_) {
+    const Rank::Abort how = rank.abort(id);
+    if (how == Rank::Abort::Unknown) continue;
+    unblock(now);
+    if (how == Rank::Abort::Runs && !in_pass_) {
+      rank.drop_ended();
+      ready_at_ = std::max(ready_at_, now);
+    }
     return true;
   }
-  by_id_.erase(it);
-  slots_[slot].aborted = true;
-  if (!in_step_) {
-    drop_ended();
-    ready_at_ = std::max(ready_at_, now);
+  return false;
+}
+
+void Engine::release(SequenceId id, Instant now) {
+  follow_stretch(now);
+  cut_stretch();
+  for (Rank& rank : ranks_) {
+    if (rank.release(id)) return unblock(now);
   }
-  return true;
+}
+
+void Engine::unblock(Instant now) {
+  if (!std::exchange(blocked_, false)) return;
+  ready_at_ = std::max(ready_at_, now);
 }
 
 Instant Engine::next_event() const {
-  if (in_step_) return step_end_;
-  return waiting_.empty() && running_.empty() ? kNever : ready_at_;
+  if (!ends_.empty()) return ends_.back();
+  if (in_pass_) return pass_end_;
+  return empty() || blocked_ ? kNever : ready_at_;
 }
 
 void Engine::advance(Instant now, std::vector<Output>& out) {
   while (next_event() <= now) {
-    if (in_step_)
-      finish_step(out);
-    else
-      start_step(ready_at_, out);
+    if (!ends_.empty()) end_stretch();
+    if (in_pass_) finish_pass(out);
+    else start_pass(ready_at_, out);
+  }
+  follow_stretch(now);
+}
+
+void Engine::start_pass(Instant at, std::vector<Output>& out) {
+  const Instant start = std::max(at, stalled_until_);
+  bool any = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    load_[i] = ranks_[i].start(start, pass_[i], out);
+    any |= !pass_[i].empty();
+  }
+  blocked_ = !any;
+  if (blocked_) return;
+  in_pass_ = true;
+  pass_start_ = start;
+  if (tells_less_) mark_ = clock_.mark();
+  pass_end_ = start + clock_.step(load_);
+  if (tells_less_) begin_stretch();
+}
+
+void Engine::finish_pass(std::vector<Output>& out) {
+  in_pass_ = false;
+  ready_at_ = pass_end_;
+  took(pass_end_);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i].finish(pass_end_, pass_[i], out);
+}
+
+// The pass in flight has lasted until then.
+void Engine::took(Instant until) {
+  const double seconds = to_seconds(until - pass_start_);
+  ++steps_;
+  busy_seconds_ += seconds;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (!pass_[i].empty()) ranks_[i].took(seconds, load_[i].tokens());
   }
 }
 
-void Engine::finish_step(std::vector<Output>& out) {
-  in_step_ = false;
-  ready_at_ = step_end_;
-  ++counters_.steps;
-  counters_.busy_seconds += to_seconds(step_end_ - step_start_);
-  std::int64_t tokens = 0;
-  for (const Scheduled& scheduled : step_) {
-    Sequence& s = slots_[scheduled.slot];
-    tokens += scheduled.tokens;
-    if (s.aborted) continue;
-    s.computed += scheduled.tokens;
-    publish(s);
-    if (s.computed == s.total()) produce(s, out);
+// The pass that has just started and those like it behind it.
+void Engine::begin_stretch() {
+  std::int64_t passes = kStretchMost;
+  for (std::size_t i = 0; i < ranks_.size() && passes > 1; ++i) {
+    passes = std::min(passes, ranks_[i].stretch(pass_[i], load_[i], passes));
   }
-  counters_.step_tokens.add(static_cast<double>(tokens));
-  step_.clear();
-  drop_ended();
-}
-
-void Engine::produce(Sequence& s, std::vector<Output>& out) {
-  ++s.produced;
-  ++counters_.generated_tokens;
-  const bool first = s.produced == 1;
-  const bool last = s.produced == s.spec.output_tokens;
-  if (first) {
-    counters_.prompt_tokens += s.spec.prompt_tokens;
-    counters_.cached_tokens += s.cached;
-    counters_.prefill_seconds.add(to_seconds(step_end_ - s.admitted));
-    counters_.prefill_tokens.add(static_cast<double>(s.spec.prompt_tokens - s.cached));
+  if (passes < 2) return;
+  passed_ = 0;
+  ends_.push_back(pass_end_);
+  ahead_ = load_;
+  for (std::int64_t i = 1; i < passes; ++i) {
+    for (StepLoad& load : ahead_) load.decode_tokens += load.decoding;
+    ends_.push_back(ends_.back() + clock_.step(ahead_));
   }
-  if (last) ++counters_.finished;
-  out.push_back({s.spec.id, Output::Kind::Token, first, last, s.produced, s.cached, step_end_});
 }
 
-// Blocks whose every token is computed and whose hash is known become findable.
-void Engine::publish(Sequence& s) {
-  const auto full = std::min(static_cast<std::size_t>(s.computed / block_tokens_),
-                             s.spec.block_hashes.size());
-  for (; s.published < full; ++s.published)
-    cache_.publish(s.blocks[s.published], s.spec.block_hashes[s.published]);
+// All that has ended before or at `now`, but for the last, whose end is told.
+void Engine::follow_stretch(Instant now) {
+  if (ends_.empty()) return;
+  const std::size_t before = passed_;
+  for (; passed_ + 1 < ends_.size() && ends_[passed_] <= now; ++passed_) {
+    took(ends_[passed_]);
+    pass_start_ = ends_[passed_];
+  }
+  if (passed_ == before) return;
+  pass_end_ = ends_[passed_];
+  const auto passes = static_cast<std::int64_t>(passed_ - before);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    load_[i].decode_tokens += passes * load_[i].decoding;
+    ranks_[i].pass(pass_start_, passes);
+  }
 }
 
-// The tail goes first, so that a prefix outlives what stands on it.
-void Engine::release_blocks(Sequence& s) {
-  for (auto it = s.blocks.rbegin(); it != s.blocks.rend(); ++it) cache_.release(*it);
-  s.blocks.clear();
+// The pass in flight is an ordinary one, and those behind it were never planned.
+void Engine::cut_stretch() {
+  if (ends_.empty()) return;
+  clock_.rewind(mark_, passed_ + 1);
+  ends_.clear();
 }
 
-void Engine::retire(Slot slot) {
-  Sequence& s = slots_[slot];
-  release_blocks(s);
-  by_id_.erase(s.spec.id);
-  s = Sequence{};
-  free_slots_.push_back(slot);
+void Engine::end_stretch() {
+  follow_stretch(ends_.back());
+  ends_.clear();
 }
 
-void Engine::drop_ended() {
-  const auto ended = [&](Slot slot) {
-    Sequence& s = slots_[slot];
-    if (!s.aborted && s.produced < s.spec.output_tokens) return false;
-    // The id of an aborted sequence is free since the abort and may name another by now.
-    if (s.aborted) {
-      release_blocks(s);
-      s = Sequence{};
-      free_slots_.push_back(slot);
-    } else {
-      retire(slot);
-    }
-    return true;
-  };
-  std::erase_if(running_, ended);
+void Engine::tell_less() {
+  tells_less_ = true;
+  for (Rank& rank : ranks_) rank.tell_all(false);
+}
+
+void Engine::slow(double factor) {
+  cut_stretch();
+  clock_.slow(factor);
 }
 
 void Engine::stall_until(Instant until) {
+  cut_stretch();
   stalled_until_ = until;
-  if (in_step_) step_end_ = std::max(step_end_, until);
+  if (in_pass_) pass_end_ = std::max(pass_end_, until);
+}
+
+void Engine::drop_cache() {
+  for (Rank& rank : ranks_) rank.drop_cache();
 }
 
 void Engine::restart(std::vector<SequenceId>& lost) {
-  for (Slot slot : running_)
-    if (!slots_[slot].aborted) lost.push_back(slots_[slot].spec.id);
-  for (Slot slot : waiting_) lost.push_back(slots_[slot].spec.id);
-  slots_.clear();
-  free_slots_.clear();
-  by_id_.clear();
-  waiting_.clear();
-  running_.clear();
-  step_.clear();
-  in_step_ = false;
-  cache_ = BlockCache(cache_.capacity());
-  if (publishes_cache_) {
-    cache_.log_to(&cache_events_);
-    cache_events_.assign(1, {CacheEvent::Kind::Cleared, 0});
-  }
-  counters_ = Counters{};
+  clear(lost);
+  steps_ = 0;
+  busy_seconds_ = 0;
+  for (Rank& rank : ranks_) rank.reset_counters();
   ++incarnation_;
 }
 
-std::int64_t Engine::waiting_tokens() const {
-  std::int64_t tokens = 0;
-  for (const Slot slot : waiting_) {
-    const Sequence& s = slots_[slot];
-    const auto most = static_cast<std::size_t>((s.total() - 1) / block_tokens_);
-    const BlockCache::Match match = cache_.match(s.spec.block_hashes, most);
-    tokens += std::max<std::int64_t>(0, s.spec.prompt_tokens - match.blocks * block_tokens_);
+void Engine::clear(std::vector<SequenceId>& lost) {
+  cut_stretch();
+  in_pass_ = false;
+  blocked_ = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    pass_[i].clear();
+    ranks_[i].clear(lost);
+    if (!publishes_cache_) continue;
+    ranks_[i].log_to(&cache_events_[i]);
+    cache_events_[i].assign(1, {CacheEvent::Kind::Cleared, 0});
   }
+}
+
+std::span<const Rank> Engine::some(int rank) const {
+  if (rank < 0) return ranks_;
+  return std::span(ranks_).subspan(static_cast<std::size_t>(rank), 1);
+}
+
+Gauges Engine::gauges(int rank) const {
+  Gauges sum;
+  for (const Rank& r : some(rank)) sum.add(r.gauges());
+  return sum;
+}
+
+Counters Engine::counters(int rank) const {
+  if (rank >= 0) return ranks_[static_cast<std::size_t>(rank)].counters();
+  Counters sum;
+  for (const Rank& r : ranks_) sum.add(r.counters());
+  sum.steps = steps_;
+  sum.busy_seconds = busy_seconds_;
+  return sum;
+}
+
+std::size_t Engine::cached_blocks() const {
+  std::size_t blocks = 0;
+  for (const Rank& rank : ranks_) blocks += rank.cached_blocks();
+  return blocks;
+}
+
+std::int64_t Engine::waiting_tokens(int rank) const {
+  std::int64_t tokens = 0;
+  for (const Rank& r : some(rank)) tokens += r.waiting_tokens();
   return tokens;
 }
 
 void Engine::publish_cache() {
   publishes_cache_ = true;
-  cache_.log_to(&cache_events_);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i].log_to(&cache_events_[i]);
 }
 
-std::vector<CacheEvent> Engine::take_cache_events() { return std::exchange(cache_events_, {}); }
-
-Gauges Engine::gauges() const {
-  Gauges g;
-  g.running = static_cast<std::int64_t>(running_.size());
-  g.waiting = static_cast<std::int64_t>(waiting_.size());
-  g.kv_blocks = cache_.capacity();
-  g.kv_blocks_used = cache_.used();
-  return g;
+std::vector<CacheEvent> Engine::take_cache_events(int rank) {
+  return std::exchange(cache_events_[static_cast<std::size_t>(rank)], {});
 }
 
 }  // namespace signalbox::truth

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/rng.h"
 #include "base/time.h"
@@ -25,6 +26,11 @@ struct StepLoad {
   double prefill_attention = 0;     // Σ new·(prefix + new/2)
   std::int64_t prefilling = 0;      // sequences they belong to
   std::int64_t admitted = 0;        // sequences that entered with this step
+  std::int64_t drafted = 0;         // proposed tokens that are verified beside those decoding
+  std::int64_t draft_steps = 0;     // of the draft model, one a token of the longest proposal
+  std::int64_t lora_loads = 0;      // adapters loaded
+  std::int64_t host_tokens = 0;     // brought back from host memory
+  std::int64_t tokens() const { return decoding + prefill_tokens; }
 };
 
 class StepClock {
@@ -32,14 +38,28 @@ class StepClock {
   // Draws the distortion from `rng`, then the noise of each step.
   StepClock(const EngineSpec& spec, Rng rng);
 
-  Duration step(const StepLoad& load);
+  // One step of all ranks: as long as that of the slowest.
+  Duration step(std::span<const StepLoad> ranks);
+
+  // The noise so far. After rewind() it is as if, since mark(), only `steps` steps without prefill
+  // had been taken.
+  struct Mark {
+    Rng rng;
+  };
+  Mark mark() const { return {rng_}; }
+  void rewind(const Mark& mark, std::size_t steps);
 
   // Every later step takes `factor` times as long; 1 heals.
   void slow(double factor) { slow_ = factor; }
   const Distortion& distortion() const { return distortion_; }
 
  private:
-  double table_ms(const StepLoad& load) const;
+  struct Parts {
+    double work = 0;   // ms that grow with what is in the step
+    double fixed = 0;  // ms of any step
+  };
+  Parts parts_of(const StepLoad& load) const;
+  double slowest_ms(std::span<const StepLoad> ranks, double noise) const;
 
   StepTable table_;
   double noise_;
@@ -48,6 +68,10 @@ class StepClock {
   double host_admission_ms_;
   double fixed_ttft_ms_;
   double fixed_itl_ms_;
+  double experts_share_;
+  double draft_ms_;
+  double lora_load_ms_;
+  double host_token_ms_;
   double slow_ = 1;
   Rng rng_;
   Distortion distortion_;
