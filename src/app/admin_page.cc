@@ -169,8 +169,8 @@ std::string explanations(const Json& page) {
 }
 
 std::string endpoints_table(const Json& fleet) {
-  Table table({"POOL", "ENDPOINT", "KIND", "STATE", "OURS", "QUEUED", "OTHERS", "LIMIT", "WAIT s",
-               "STEP ms", "KV %", "CACHED", "SPEED", "SEEN s"});
+  Table table({"POOL", "ENDPOINT", "KIND", "STATE", "OURS", "QUEUED", "HELD", "OTHERS", "LIMIT",
+               "WAIT s", "STEP ms", "KV %", "CACHED", "SPEED", "SEEN s"});
   for (const Json& pool : list(fleet, "pools")) {
     for (const Json& e : list(pool, "endpoints")) {
       const double kv = number(e, "kv_usage", -1);
@@ -178,8 +178,8 @@ std::string endpoints_table(const Json& fleet) {
       if (flag(e, "unreachable", false)) state += ",unreachable";
       if (!flag(e, "serves", true)) state += ",other model";
       table.row({text_of(pool, "name"), text_of(e, "address"), text_of(e, "kind"), state,
-                 text_of(e, "ours"), text_of(e, "queued"), text_of(e, "others"),
-                 text_of(e, "limit"), fixed(number(e, "wait_seconds"), 2),
+                 text_of(e, "ours"), text_of(e, "queued"), text_of(e, "held"),
+                 text_of(e, "others"), text_of(e, "limit"), fixed(number(e, "wait_seconds"), 2),
                  fixed(number(e, "step_seconds") * 1e3, 1), kv < 0 ? "" : fixed(kv * 100, 0),
                  text_of(e, "cached_tokens"), fixed(number(e, "factor", 1), 2),
                  fixed(number(e, "since_observed_seconds", -1), 1)});

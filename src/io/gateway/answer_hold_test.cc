@@ -172,7 +172,7 @@ TEST(AnswerHold, judges_a_failure_by_its_status_and_keeps_its_words) {
       {400, AttemptResult::ClientError}, {404, AttemptResult::ClientError},
       {422, AttemptResult::ClientError}, {499, AttemptResult::ClientError},
       {429, AttemptResult::Throttled},   {500, AttemptResult::ServerError},
-      {501, AttemptResult::ServerError}, {503, AttemptResult::ServerError},
+      {501, AttemptResult::ClientError}, {503, AttemptResult::ServerError},
       {302, AttemptResult::Unfit},       {307, AttemptResult::Unfit},
       {199, AttemptResult::ServerError}};
   const std::string body = recorded_body(kVllm, "err max_tokens too big");

@@ -114,10 +114,16 @@ void AnswerRelay::feed_events(std::string_view data) {
   while (const auto event = scanner_.next()) take_event(*event, data);
 }
 
+// Whether an engine at work must have sent it: a thread that does nothing else can ping.
+bool AnswerRelay::tells_something(const http::SseEvent& event) {
+  return event.kind == http::SseEvent::Kind::Fragment ||
+         (event.kind == http::SseEvent::Kind::Data && !event.data.empty() && event.type != "ping");
+}
+
 void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input) {
   // Behind its end nothing belongs to an answer, but for the [DONE] that some servers add to all.
   if (done_seen_ || (end_seen_ && !is_done(event))) return;
-  if (event.kind != http::SseEvent::Kind::Silent) ++signs_;
+  if (tells_something(event)) ++signs_;
   switch (event.kind) {
     case http::SseEvent::Kind::Data: return take_data(event, input);
     case http::SseEvent::Kind::Silent:
@@ -253,14 +259,16 @@ AttemptResult AnswerRelay::end(bool whole) {
   return AttemptResult::Truncated;
 }
 
-// A finish reason for every choice; or, of an engine that gives none, the API's own end behind some
-// content of every choice. An engine that has just failed may send that end too, but never without
-// its error before it. A plain answer owes its client a reason, and none is made up.
+// A finish reason for every choice; or the API's own end behind some content: with a reason for
+// each choice that appeared (an engine may ignore `n`), or, of an engine that gives none, without
+// any. An engine that has just failed may send that end too, but never without its error before it.
+// A plain answer owes its client a reason, and none is made up.
 bool AnswerRelay::all_ended() const {
   if (reader_.finished() >= plan_.choices) return true;
-  if (!end_seen_ || tokens_ == 0 || mode_ == Mode::Assemble) return false;
-  if (unread_ || !json::has_choices(plan_.api)) return true;
-  return reader_.finished() == 0 && reader_.seen() >= plan_.choices;
+  if (!end_seen_ || tokens_ == 0) return false;
+  if (reader_.finished() > 0 && reader_.finished() == reader_.seen()) return true;
+  if (mode_ == Mode::Assemble) return false;
+  return unread_ || !json::has_choices(plan_.api) || reader_.finished() == 0;
 }
 
 AttemptResult AnswerRelay::end_stream(bool whole) {
@@ -315,7 +323,8 @@ void AnswerRelay::take_tail() {
 AttemptResult AnswerRelay::judge_status() const {
   if (redirects()) return AttemptResult::Unfit;
   if (status_ == 429) return AttemptResult::Throttled;
-  if (status_ >= 400 && status_ <= 499) return AttemptResult::ClientError;
+  // 501: the engine cannot do that at all, which is as little an illness as any other refusal.
+  if ((status_ >= 400 && status_ <= 499) || status_ == 501) return AttemptResult::ClientError;
   return AttemptResult::ServerError;
 }
 

@@ -90,6 +90,7 @@ class AnswerRelay {
 
  private:
   void feed_events(std::string_view data);
+  static bool tells_something(const http::SseEvent& event);
   void take_event(const http::SseEvent& event, std::string_view input);
   void take_data(const http::SseEvent& event, std::string_view input);
   void take_error_line(std::string_view line, std::string_view input);

@@ -347,7 +347,7 @@ TEST(AnswerRelayVerdict, needs_a_finish_reason_of_every_choice_or_the_apis_own_e
   EXPECT_EQ(verdict(chunk("a"), 1, false), AttemptResult::Truncated);
 }
 
-TEST(AnswerRelayVerdict, the_apis_own_end_does_not_stand_in_for_a_choice_that_is_missing) {
+TEST(AnswerRelayVerdict, an_engine_may_ignore_n_but_who_gives_one_a_reason_owes_it_to_all) {
   const auto verdict = [](const std::string& bytes, int choices, Api api = Api::ChatCompletions) {
     RelayPlan plan = streaming();
     plan.api = api;
@@ -358,14 +358,13 @@ TEST(AnswerRelayVerdict, the_apis_own_end_does_not_stand_in_for_a_choice_that_is
     return replaced(bytes, "\"index\":0", "\"index\":1");
   };
   const std::string a = chunk("a"), b = second(chunk("b"));
-  EXPECT_EQ(verdict(a, 2), AttemptResult::Truncated);
-  EXPECT_EQ(verdict(a + kFinish, 2), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(a, 2), AttemptResult::Ok);
+  EXPECT_EQ(verdict(a + kFinish, 2), AttemptResult::Ok);
   EXPECT_EQ(verdict(a + b, 2), AttemptResult::Ok);  // an engine that gives no reasons
-  // Who gives one a reason owes it to all.
   EXPECT_EQ(verdict(a + b + kFinish, 2), AttemptResult::Truncated);
   EXPECT_EQ(verdict(a + b + kFinish + second(kFinish), 2), AttemptResult::Ok);
   const std::string text = R"(data: {"choices":[{"index":0,"text":"t"}]})" "\n\n";
-  EXPECT_EQ(verdict(text, 4, Api::Completions), AttemptResult::Truncated);
+  EXPECT_EQ(verdict(text, 4, Api::Completions), AttemptResult::Ok);
   EXPECT_EQ(verdict(text, 1, Api::Completions), AttemptResult::Ok);
 }
 
@@ -434,6 +433,8 @@ TEST(AnswerRelay, comments_are_no_sign_of_an_engine_at_work) {
   const std::string comments = ": ping\n\n:\n\nretry: 5\n\n\n";
   EXPECT_EQ(run_relay(streaming(), pieces(comments, {5})).signs, 0);
   EXPECT_EQ(run_relay(streaming(), pieces(chunk("a") + comments + chunk("b"), {5})).signs, 2);
+  const std::string pings = "event: ping\ndata: {\"type\": \"ping\"}\n\ndata:\n\n";
+  EXPECT_EQ(run_relay(streaming(), pieces(chunk("a") + pings + pings, {5})).signs, 1);
   EXPECT_EQ(run_relay(streaming(), pieces("data: half an event", {5})).signs, 0);
   RelayPlan plan = streaming();
   plan.event_max = 10;
