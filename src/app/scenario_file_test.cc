@@ -228,7 +228,7 @@ TEST_F(ScenarioFileTest, WhatDoesNotGoTogetherIsAnErrorAtItsPlace) {
   EXPECT_EQ(wrong(with("faults: [{kind: die, at: 1s, lasts: 1s, engines: [0], share: 0.5}]\n")),
             "s.yaml:2:62: faults[0].share: has no meaning for kind die; remove it.");
   EXPECT_EQ(wrong(with("faults: [{kind: die, at: 1s, lasts: 1s}]\n")),
-            "s.yaml:2:10: faults[0]: says not which engines; add `engines` or `group`.");
+            "s.yaml:2:10: faults[0]: says not which engines; add `engines`, `group` or `zone`.");
   EXPECT_EQ(wrong(with("faults: [{kind: die, at: 1s, lasts: 1s, engines: [2]}]\n")),
             "s.yaml:2:51: faults[0].engines[0]: there are 2 engines, with numbers from 0 on.");
   EXPECT_NE(wrong(with("faults: [{kind: die, at: 1s, lasts: 1s, group: x}]\n")).find("`x`"),
