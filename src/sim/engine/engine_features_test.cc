@@ -7,43 +7,13 @@
 
 #include <cmath>
 
-#include "sim/engine/engine.h"
+#include "sim/engine/engine_for_test.inc"
 #include "sim/engine/start.h"
 
 namespace signalbox::truth {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr Instant kStart = Instant(1s);
-
-// A prefill takes 10 + 0.1·tokens ms, a decode step 8 + 0.5·batch ms.
-EngineSpec plain() {
-  EngineSpec spec;
-  spec.table = StepTable::formula(10, 0.1, 0, 8, 0.5, 0);
-  spec.kv_tokens = 16 * 1000;
-  spec.distortion = spec.noise = 0;
-  spec.host_step_us = spec.host_sequence_us = spec.host_admission_us = 0;
-  return spec;
-}
-
-Engine make(const EngineSpec& spec) { return Engine(spec, Rng(1, "e")); }
-
-std::vector<Output> run(Engine& engine) {
-  std::vector<Output> out;
-  while (engine.next_event() != kNever) engine.advance(engine.next_event(), out);
-  return out;
-}
-
 double ms(Duration d) { return to_seconds(d) * 1e3; }
-
-std::vector<std::uint64_t> chain(std::uint64_t name, std::int64_t blocks) {
-  std::vector<std::uint64_t> hashes;
-  for (std::int64_t i = 0; i < blocks; ++i) {
-    hashes.push_back(name * 1'000'003 + static_cast<std::uint64_t>(i));
-  }
-  return hashes;
-}
 
 TEST(Handover, APrefillEndsWithItsPromptAndKeepsItsBlocksUntilTheyAreReleased) {
   Engine engine = make(plain());

@@ -6,14 +6,10 @@
 
 #include <algorithm>
 
-#include "sim/engine/engine.h"
+#include "sim/engine/engine_for_test.inc"
 
 namespace signalbox::truth {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr Instant kStart = Instant(1s);
 
 // A prefill takes 60 + 0.1·tokens ms, a decode step 20 + 0.5·batch ms.
 EngineSpec gated(int ranks) {
@@ -23,14 +19,6 @@ EngineSpec gated(int ranks) {
   spec.distortion = spec.noise = 0;
   spec.host_step_us = spec.host_sequence_us = spec.host_admission_us = 0;
   return spec;
-}
-
-Engine make(const EngineSpec& spec) { return Engine(spec, Rng(1, "e")); }
-
-std::vector<Output> run(Engine& engine) {
-  std::vector<Output> out;
-  while (engine.next_event() != kNever) engine.advance(engine.next_event(), out);
-  return out;
 }
 
 double ms_since_start(Instant at) { return to_seconds(at - kStart) * 1e3; }

@@ -9,38 +9,10 @@
 #include <map>
 #include <set>
 
+#include "sim/engine/engine_for_test.inc"
+
 namespace signalbox::truth {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr Instant kStart = Instant(1s);
-
-// Exact numbers: no noise, no distortion, no host time. A decode step takes 8 + 0.5·batch ms, a
-// prefill 10 + 0.1·tokens ms.
-EngineSpec plain() {
-  EngineSpec spec;
-  spec.table = StepTable::formula(10, 0.1, 0, 8, 0.5, 0);
-  spec.kv_tokens = 16 * 1000;
-  spec.distortion = spec.noise = 0;
-  spec.host_step_us = spec.host_sequence_us = spec.host_admission_us = 0;
-  return spec;
-}
-
-std::vector<std::uint64_t> chain(std::uint64_t name, std::int64_t blocks) {
-  std::vector<std::uint64_t> hashes;
-  for (std::int64_t i = 0; i < blocks; ++i)
-    hashes.push_back(name * 1'000'003 + static_cast<std::uint64_t>(i));
-  return hashes;
-}
-
-Engine make(const EngineSpec& spec, std::uint64_t seed = 1) { return Engine(spec, Rng(seed, "e")); }
-
-std::vector<Output> run(Engine& engine) {
-  std::vector<Output> out;
-  while (engine.next_event() != kNever) engine.advance(engine.next_event(), out);
-  return out;
-}
 
 double ms_since_start(const Output& output) { return to_seconds(output.at - kStart) * 1e3; }
 
