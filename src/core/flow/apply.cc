@@ -58,7 +58,9 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
   });
 
   pools_of_model_.clear();
+  any_late_ = false;
   for (auto& [id, pool] : pools_) {
+    any_late_ |= pool.declared.dispatch == model::DispatchMode::Late;
     pools_of_model_[pool.declared.model].push_back(id);
     std::sort(pool.endpoints.begin(), pool.endpoints.end());
   }

@@ -268,6 +268,7 @@ class Core {
   model::EndpointId price_next_;       // whom the next slice of price_troubles() begins with
   // Queues that still may move, and who is looked at first at the next tick; 0: the front.
   std::map<model::ModelId, model::RequestId> drain_next_;
+  bool any_late_ = false;                   // whether a pool departs late
   std::set<model::ModelId> apart_;          // all who wait for them wait apart
   std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
   Instant refresh_at_ = kNever;        // what is believed of endpoints is handed to routing then

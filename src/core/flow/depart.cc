@@ -24,6 +24,7 @@ routing::Work Core::work(const Request& request, const routing::Decision& decisi
 }
 
 bool Core::departs_late(model::EndpointId id) const {
+  if (!any_late_) return false;  // asked at every placement, first token and end
   const auto endpoint = endpoints_.find(id);
   if (endpoint == endpoints_.end()) return false;
   const auto pool = pools_.find(endpoint->second.declared.pool);

@@ -94,7 +94,7 @@ bool State::dispatched(model::EndpointId id, const RequestKey& key, const Work& 
   const auto fresh = static_cast<double>(record.fresh);
   const auto cached = static_cast<double>(record.cached);
   const auto output = static_cast<double>(record.output);
-  const double prefill = c.prefill_work(fresh, cached);
+  const double prefill = to_seconds(record.prefill);
   const double longer = c.step(batch + 1, fresh + cached + output / 2) - c.step(batch, 0);
   const double arrival = growth(now) / to_seconds(config_.arrivals_window);
   seat->arrivals += static_cast<float>(arrival);

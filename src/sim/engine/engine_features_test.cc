@@ -153,21 +153,15 @@ TEST(HostMemory, BringsBackWhatWasEvicted) {
   spec.host_kv_tokens = 16 * 100;
   spec.host_token_us = 10;
   Engine engine = make(spec);
-  Instant now = kStart;
-  const auto cached = [&](SequenceId id, std::uint64_t name) {
-    engine.submit({id, 161, 1, chain(name, 10)}, now);
-    const auto out = run(engine);
-    now = out.back().at + 1ms;
-    return out.back().cached_tokens;
-  };
+  InTurn cached{engine};
   EXPECT_EQ(cached(1, 1), 0);
   EXPECT_EQ(cached(2, 2), 0);  // evicts a part of 1
-  const Instant before = now;
+  const Instant before = cached.now;
   EXPECT_EQ(cached(3, 1), 160);
   EXPECT_GT(engine.counters().host_tokens, 0);
   EXPECT_EQ(engine.counters().host_tokens % 16, 0);
   const double loads = static_cast<double>(engine.counters().host_tokens) * 10e-3;
-  EXPECT_NEAR(ms(now - 1ms - before), 10.1 + loads, 1e-3);
+  EXPECT_NEAR(ms(cached.now - 1ms - before), 10.1 + loads, 1e-3);
 }
 
 RC_GTEST_PROP(HostMemory, NeverMakesLessKnown, ()) {

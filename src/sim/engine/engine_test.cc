@@ -98,13 +98,7 @@ TEST(Engine, TheLeastRecentPrefixIsEvicted) {
   EngineSpec spec = plain();
   spec.kv_tokens = 16 * 25;
   Engine engine = make(spec);
-  Instant now = kStart;
-  const auto cached = [&](SequenceId id, std::uint64_t name) {
-    engine.submit({id, 161, 1, chain(name, 10)}, now);
-    const auto out = run(engine);
-    now = out.back().at + 1ms;
-    return out.back().cached_tokens;
-  };
+  InTurn cached{engine};
   EXPECT_EQ(cached(1, 1), 0);
   EXPECT_EQ(cached(2, 2), 0);
   EXPECT_EQ(cached(3, 1), 160);  // makes 2 the older one
