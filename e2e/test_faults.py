@@ -977,3 +977,56 @@ class SlowClients(Case):
         with self.gateway.connect() as c:
             time.sleep(1.2)
             self.assertEqual(c.request("GET", "/v1/models").status, 200)
+
+
+class ManyBodies(Case):
+    """Bodies on their way share a bound: beyond it one is turned away, not the process ended."""
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(1, speed=1000)
+        cls.gateway = Gateway(config=configuration(cls.fleet.urls, gateway={
+            "limits": {"body": "1MiB", "bodies": "1MiB"}}))
+
+    def begin(self, size, chunks=False):
+        """A connection on which most of a request came."""
+        whole = post(self.gateway, chat("large", padding="x" * size))
+        head, body = whole.split(b"\r\n\r\n", 1)
+        if chunks:
+            head = b"\r\n".join(line for line in head.split(b"\r\n")
+                               if not line.lower().startswith(b"content-length"))
+            head += b"\r\ntransfer-encoding: chunked"
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        connection = self.gateway.connect()
+        connection.send(head + b"\r\n\r\n" + body[:-8])
+        return connection, body[-8:]
+
+    def held(self):
+        return self.gateway.metrics()["signalbox_request_body_bytes"]
+
+    def test_a_body_beyond_all_that_may_be_held_is_refused_until_there_is_room(self):
+        for chunks in (False, True):
+            with self.subTest(chunks=chunks):
+                [calls] = self.fleet.calls()
+                first, rest = self.begin(700_000, chunks)
+                with first:
+                    wait_for("the body is counted", lambda: self.held() > 690_000)
+                    second, _ = self.begin(600_000, chunks)
+                    with second:
+                        answer = second.read_answer()
+                        self.assertEqual(answer.status, 503)
+                        self.assertEqual(answer["retry-after"], "1")
+                        self.assertEqual(answer.json()["error"]["code"], "gateway_limit")
+                    self.assertEqual(self.gateway.chat(chat("small")).status, 200)
+                    first.send(rest)
+                    self.assertEqual(first.read_answer().status, 200)
+                    wait_for("it is given back with the answer", lambda: self.held() == 0)
+                third, rest = self.begin(600_000, chunks)
+                with third:
+                    third.send(rest)
+                    self.assertEqual(third.read_answer().status, 200)
+                fourth, _ = self.begin(700_000, chunks)
+                wait_for("the body is counted", lambda: self.held() > 690_000)
+                fourth.close()
+                wait_for("what left is given back", lambda: self.held() == 0)
+                self.assertEqual(self.fleet.calls(), [calls + 3])

@@ -4,13 +4,21 @@
 The emulated engines know every byte of their answers (/emulator/expect), so each test compares
 what came through the gateway with what an engine must have said.
 """
+import fcntl
 import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
 import threading
 import time
 
 from client import Connection
 from fake_engine import DONE, FakeEngine, chunked, event, http
-from processes import wait_for
+from processes import BINARY, PATIENCE, wait_for
 from world import CHAT, Case, Fleet, Gateway, chat, configuration, documents, resource
 
 MESSAGES = {"model": "m", "max_tokens": 12, "messages": [{"role": "user", "content": "Hi there."}]}
@@ -714,6 +722,24 @@ class Commands(Case):
             self.assertGreaterEqual(len(said.stdout.splitlines()), 2, said)
             self.assertEqual(self.gateway.run("get", what, "-o", "json").returncode, 0)
         self.assertIn(self.fleet.engines[0], self.gateway.run("top", "--once").stdout)
+
+    def test_top_keeps_to_its_terminal(self):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 6, 40, 0, 0))
+        # pylint: disable-next=consider-using-with
+        top = subprocess.Popen([BINARY, "top", "--admin", self.gateway.admin_address],
+                               stdout=theirs)
+        os.close(theirs)
+        painted = b""
+        while painted.count(b"\x1b[J") < 2:
+            painted += os.read(ours, 65536)
+        top.send_signal(signal.SIGINT)
+        self.assertEqual(top.wait(10 * PATIENCE), 0)
+        os.close(ours)
+        page = painted.split(b"\x1b[H")[1].split(b"\x1b[J")[0].decode()
+        lines = re.sub(r"\x1b\[K", "", page).split("\r\n")
+        self.assertEqual(len(lines), 6, lines)
+        self.assertEqual(max(map(len, lines)), 40, lines)
 
     def test_an_unknown_request_is_said_to_be_unknown(self):
         said = self.gateway.run("explain", "req-none")

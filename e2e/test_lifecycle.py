@@ -296,6 +296,17 @@ class Drain(unittest.TestCase):
 class Logs(unittest.TestCase):
     """Log files reopen on SIGUSR1."""
 
+    def test_records_that_a_full_disk_swallows_are_counted(self):
+        fleet = Fleet(1, speed=1000)
+        gateway = Gateway(config=configuration(
+            fleet.urls, gateway={"logs": {"decisions": "/dev/full"}}))
+        self.assertEqual(gateway.chat().status, 200)
+        lost = 'signalbox_log_lost_records_total{log="%s"}'
+        wait_for("the loss is counted", lambda: gateway.metrics()[lost % "decisions"] == 1)
+        self.assertEqual([gateway.metrics()[lost % log] for log in ("access", "events")], [0, 0])
+        self.assertEqual(gateway.stop(), 0)
+        fleet.stop()
+
     def test_a_rotated_access_log_goes_on_in_a_new_file(self):
         fleet = Fleet(1)
         self.addCleanup(fleet.stop)

@@ -77,7 +77,8 @@ class World:
                                        "127.0.0.1:0", "--speed", "100"])
         self.engines = self.wait(engine, r"listens on (http://\S+)", 2)
         self.serve = self.start("serve", [program, "serve", *self.engines, "--listen",
-                                          "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+                                          "127.0.0.1:0", "--admin", "127.0.0.1:0",
+                                          "--access-log", str(self.folder / "access")])
         clients, admin = self.wait(self.serve, r"clients=(\S+) admin=(\S+)", 1)[0]
         self.clients, self.admin = f"http://{clients}", f"http://{admin}"
         self.until(lambda: len(self.fleet()) == 2 and all(e["observed"] for e in self.fleet()))

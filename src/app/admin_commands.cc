@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // explain, get, top: what a running gateway knows, for people.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -48,6 +50,18 @@ Result<std::string> screen(const AdminOptions& options) {
   return page_screen(options.admin, fleet, decisions);
 }
 
+// As much of a screen as the terminal has room for: a longer line would push the others down.
+std::string fitted(const std::string& text) {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
+    return text;
+  }
+  std::string page = clipped(text, size.ws_col, size.ws_row);
+  // A line feed on the last line would scroll.
+  if (std::count(page.begin(), page.end(), '\n') == size.ws_row) page.pop_back();
+  return page;
+}
+
 volatile std::sig_atomic_t stop_asked = 0;
 
 }  // namespace
@@ -62,7 +76,7 @@ int get(const AdminOptions& options, const std::string& what) {
 }
 
 int top(const AdminOptions& options, bool once) {
-  if (once) {
+  if (once || ::isatty(STDOUT_FILENO) == 0) {
     const auto text = screen(options);
     if (!text) return fail(text.error());
     std::fputs(text->c_str(), stdout);
@@ -81,7 +95,7 @@ int top(const AdminOptions& options, bool once) {
     }
     // Home, the lines with the rest of each cleared, then everything below cleared.
     std::string painted = "\x1b[H";
-    for (const char c : *text) {
+    for (const char c : fitted(*text)) {
       if (c == '\n') painted += "\x1b[K";
       painted += c;
     }

@@ -184,6 +184,12 @@ TEST(Compose, an_engine_that_lists_a_model_twice_is_one_endpoint) {
   EXPECT_EQ(config.pools[1].endpoints.size(), 1u);
 }
 
+TEST(Table, is_cut_to_the_lines_and_characters_there_is_room_for) {
+  EXPECT_EQ(clipped("abcd\ngr\xc3\xbc\xc3\x9f\n\nlast\n", 3, 2), "abc\ngr\xc3\xbc\n");
+  EXPECT_EQ(clipped("ab", 3, 2), "ab");
+  EXPECT_EQ(clipped("ab\n", 3, 0), "");
+}
+
 TEST(Table, shows_control_characters_and_sends_none) {
   EXPECT_EQ(printable("evil\x1b]0;pwned\x07\x7f"), "evil\\x1b]0;pwned\\x07\\x7f");
   EXPECT_EQ(printable("a\nb\xc2\x9b" "1m"), "a\\x0ab\\x9b1m");

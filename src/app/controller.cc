@@ -67,6 +67,7 @@ void copy_limits(gateway::Published& p, const spec::Gateway& g) {
   p.http_limits.body_bytes_max = g.limits.body;
   p.http_limits.sse_tail_bytes_max = g.limits.event;
   p.body_max = static_cast<std::uint64_t>(g.limits.body.value);
+  p.bodies_max = g.limits.bodies.value;
   p.client_buffer = static_cast<std::size_t>(g.limits.client_buffer.value);
   p.answer_held = static_cast<std::size_t>(g.limits.answer_held.value);
   p.answer_assembled = static_cast<std::size_t>(g.limits.answer_assembled.value);

@@ -195,6 +195,7 @@ class Server {
   void reload();
   void reopen_logs();
   void stop_workers();
+  void count_lost_records(telemetry::TextWriter& writer) const;
 
   ServeOptions options_;
   config::Loaded initial_;
@@ -300,6 +301,7 @@ Result<int> Server::run() {
       },
       seed_);
   TRY_CHECK(start_admin());
+  registry_.collector([this](telemetry::TextWriter& writer) { count_lost_records(writer); });
   if (const std::string& path = initial_.config.gateway.logs.decisions; !path.empty()) {
     TRY_ASSIGN(auto file, telemetry::LogFile::open(path));
     decision_log_ = std::make_unique<DecisionLog>(*loop_, *host_, *controller_, *shared_,
@@ -322,6 +324,17 @@ Result<int> Server::run() {
   loop_->run();
   stop_workers();
   return exit_code_;
+}
+
+void Server::count_lost_records(telemetry::TextWriter& writer) const {
+  writer.family("signalbox_log_lost_records_total", telemetry::MetricType::Counter,
+                "Records missing in a log: the disk was full or too slow.");
+  const auto count = [&](std::string_view log, std::uint64_t lost) {
+    writer.sample({{"log", log}}, static_cast<double>(lost));
+  };
+  if (access_log_) count("access", access_log_->dropped());
+  if (decision_log_) count("decisions", decision_log_->lost() + decision_log_->file().dropped());
+  if (event_log_) count("events", event_log_->file().dropped());
 }
 
 void Server::on_signal(int number) {

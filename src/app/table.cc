@@ -60,6 +60,24 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string clipped(std::string_view text, std::size_t columns, std::size_t rows) {
+  std::string out;
+  std::size_t line = 0, column = 0;
+  for (const char c : text) {
+    if (line == rows) break;
+    if (c == '\n') {
+      out += c;
+      ++line;
+      column = 0;
+      continue;
+    }
+    const bool begins = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    column += begins ? 1 : 0;
+    if (column <= columns) out += c;
+  }
+  return out;
+}
+
 std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 }  // namespace signalbox::app

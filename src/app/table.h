@@ -2,6 +2,7 @@
 // Text tables for terminals.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ class Table {
 // `text` for a terminal: control characters, which could move the cursor or change the title, are
 // shown as \xNN.
 std::string printable(std::string_view text);
+
+// The first `rows` lines of `text`, each cut to its first `columns` characters (of UTF-8).
+std::string clipped(std::string_view text, std::size_t columns, std::size_t rows);
 
 // `value` with so many decimals.
 std::string fixed(double value, int decimals);

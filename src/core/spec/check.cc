@@ -93,6 +93,9 @@ class Checker {
     if (g.limits.header_line > g.limits.header_block) {
       report_.add(spec + ".limits.header_line", "is more than `header_block`; lower it.");
     }
+    if (g.limits.body > g.limits.bodies) {
+      report_.add(spec + ".limits.body", "is more than `bodies`, all of them together; lower it.");
+    }
   }
 
   void pool(const Pool& pool) {
@@ -108,6 +111,10 @@ class Checker {
 
   void route(const Route& route) {
     const std::string spec = path_of(Kind::Route, route) + ".spec";
+    if (route.body > config_.gateway.limits.bodies) {
+      report_.add(spec + ".body", "is more than Gateway.limits.bodies, all of them together; lower"
+                                  " it.");
+    }
     double weights = 0;
     std::set<std::string> seen;
     for (std::size_t i = 0; i < route.targets.size(); ++i) {

@@ -57,6 +57,7 @@ struct Limits {
   int header_fields = 100;
   Bytes header_line{8 << 10};
   Bytes body{8 << 20};
+  Bytes bodies{1 << 30};
   int json_depth = 64;
   int messages = 4096;
   int inputs = 2048;
@@ -87,6 +88,8 @@ void describe(V& v, Limits& c) {
   v(c.header_fields, "header_fields", "Fields in a head.", Range{8, 1000});
   v(c.header_line, "header_line", "One line of a head.", Range{256, 1 << 20});
   v(c.body, "body", "A request body; a Route may set its own.", Range{1 << 10, 1 << 30});
+  v(c.bodies, "bodies", "Request bodies in this process at once; who sends more is answered 503.",
+    Range{1 << 20, 1e12});
   v(c.json_depth, "json_depth", "Nesting of a JSON body.", Range{4, 1024});
   v(c.messages, "messages", "Messages in one request.", Range{1, 1e6});
   v(c.inputs, "inputs", "Prompts or inputs in one request.", Range{1, 1e6});

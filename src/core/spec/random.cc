@@ -152,6 +152,7 @@ void mend_gateway(Config& config) {
   if (g.tls.cert.empty() || g.tls.key.empty()) g.tls = {};
   if (g.listen == g.admin.listen) g.admin.listen.port ^= 1;
   g.limits.header_line = std::min(g.limits.header_line, g.limits.header_block);
+  g.limits.body = std::min(g.limits.body, g.limits.bodies);
 }
 
 void link(Rng& rng, Config& config) {
@@ -163,6 +164,7 @@ void link(Rng& rng, Config& config) {
     if (!tls) pool.tls = {};
   }
   for (Route& route : config.routes) {
+    route.body = std::min(route.body, config.gateway.limits.bodies);
     route.targets.resize(std::min(route.targets.size(), config.models.size()));
     for (std::size_t i = 0; i < route.targets.size(); ++i) {
       route.targets[i].model.name = config.models[i].name;

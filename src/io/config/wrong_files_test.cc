@@ -129,6 +129,9 @@ const Wrong kTable[] = {
      "`512B`."},
     {gateway("  limits: {body: 1B}"),
      "c.yaml:5:18: Gateway/x.spec.limits.body: `1B` is out of range; write from 1KiB to 1GiB."},
+    {gateway("  limits: {body: 8MiB, bodies: 4MiB}"),
+     "c.yaml:5:18: Gateway/x.spec.limits.body: is more than `bodies`, all of them together; lower "
+     "it."},
     {gateway("  limits: {header_line: 128KiB}"),
      "c.yaml:5:25: Gateway/x.spec.limits.header_line: is more than `header_block`; lower it."},
     {gateway("  threads: 1.5"),

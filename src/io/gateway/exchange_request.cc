@@ -242,6 +242,7 @@ void Exchange::hand_to_core(std::string_view body) {
 void Exchange::refuse_unread(int status, std::string_view reason, const http::RequestHead& head,
                              Read read, Instant begun) {
   note_unread(head, read, begun);
+  if (status == 503) return send_local_error(503, reason, "gateway_limit", std::chrono::seconds(1));
   if (status != 413) return send_local_error(status, reason);
   const std::string limit = std::to_string(published_->body_max);
   send_local_error(413, "The request body is larger than this gateway's limit of " + limit +

@@ -39,6 +39,8 @@ Metrics::Metrics(telemetry::Registry& registry)
                                      "Actions of the core for requests that were gone.")),
       connections(registry.gauge("signalbox_client_connections", "Open client connections.")),
       connections_refused(registry.counter("signalbox_client_connections_refused_total",
-                                           "Connections closed because of the limit.")) {}
+                                           "Connections closed because of the limit.")),
+      body_bytes(registry.gauge("signalbox_request_body_bytes",
+                                "Bytes of request bodies that are here, but for small ones.")) {}
 
 }  // namespace signalbox::gateway

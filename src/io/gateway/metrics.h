@@ -23,6 +23,7 @@ struct Metrics {
   telemetry::Counter& stale_actions;
   telemetry::Gauge& connections;
   telemetry::Counter& connections_refused;
+  telemetry::Gauge& body_bytes;
 };
 
 }  // namespace signalbox::gateway

@@ -68,6 +68,7 @@ struct Published {
   std::size_t answer_held = 1 << 20;
   std::size_t answer_assembled = 32 << 20;
   std::uint64_t body_max = 8 << 20;        // the largest of all routes': what is read at all
+  std::int64_t bodies_max = 1 << 30;       // of all requests together
   bool decision_headers = true;
 
   std::map<std::string, NameAccess, std::less<>> names;

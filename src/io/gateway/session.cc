@@ -32,6 +32,7 @@ Session::Session(Worker& worker, net::Stream stream, const net::Address& peer)
       timer_([this] { timed_out(); }), exchange_(worker, *this) {}
 
 Session::~Session() {
+  release_body();
   if (stream_) worker_.loop().unwatch(stream_.fd(), *this);
 }
 
@@ -169,7 +170,7 @@ bool Session::advance_body() {
   const bool chunked = head.framing.kind == http::Framing::Kind::Chunked;
   if (chunked && !take_chunks()) return false;
   if (!chunked && in_.size() < request_bytes_) {
-    if (turned_away()) return false;
+    if (turned_away() || !room_for_body(request_bytes_ - parser_.head_length())) return false;
     if (head.expect_continue && !continue_sent_ && in_.size() == parser_.head_length()) {
       continue_sent_ = true;
       send(http::kContinue);
@@ -194,6 +195,21 @@ bool Session::turned_away() {
   return false;
 }
 
+// Bodies that came with their head need none: they are no larger than one read.
+bool Session::room_for_body(std::size_t bytes) {
+  if (bytes <= body_held_) return true;
+  if (!worker_.hold_body(bytes - body_held_)) {
+    refuse(503, "This gateway holds as many request bodies as it may. Try again.");
+    return false;
+  }
+  body_held_ = bytes;
+  return true;
+}
+
+void Session::release_body() {
+  if (body_held_ > 0) worker_.release_body(std::exchange(body_held_, 0));
+}
+
 bool Session::take_chunks() {
   std::string_view rest = in_.view().substr(parser_.head_length() + raw_body_);
   while (!rest.empty() && !decoder_.done()) {
@@ -210,7 +226,7 @@ bool Session::take_chunks() {
     request_bytes_ = parser_.head_length() + raw_body_;
     return true;
   }
-  if (turned_away()) return false;
+  if (turned_away() || !room_for_body(decoded_.size())) return false;
   if (parser_.head().expect_continue && !continue_sent_ && raw_body_ == 0) {
     continue_sent_ = true;
     send(http::kContinue);
@@ -273,6 +289,7 @@ void Session::next_request() {
   decoded_.clear();
   decoded_.shrink(0);
   in_.shrink(kKeptBuffer);
+  release_body();
   parser_.reset();
   request_bytes_ = 0;
   phase_ = Phase::Head;

@@ -69,6 +69,8 @@ class Session final : public net::Watcher {
   bool advance_body();
   bool take_chunks();
   bool turned_away();
+  bool room_for_body(std::size_t bytes);
+  void release_body();
   void start_exchange();
   Exchange::Read head_read() const;
   void refuse(int status, std::string_view reason);
@@ -95,6 +97,7 @@ class Session final : public net::Watcher {
   net::Buffer decoded_;           // a chunked body
   std::size_t raw_body_ = 0;      // bytes of in_ behind the head that were decoded
   std::size_t request_bytes_ = 0; // head and body in in_
+  std::size_t body_held_ = 0;     // of the body, as the worker counts all of them
   Instant request_begun_{};       // its first byte
   Instant body_begun_{};          // the end of its head
   bool keep_alive_ = true;

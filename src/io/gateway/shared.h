@@ -55,6 +55,7 @@ struct Shared {
   std::atomic<telemetry::LogFile*> access_log{nullptr};
   std::atomic<std::int64_t> connections{0};
   std::atomic<std::int64_t> connections_max{0};
+  std::atomic<std::int64_t> body_bytes{0};  // of requests that are here
   std::atomic<bool> draining{false};
 };
 

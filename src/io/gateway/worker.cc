@@ -321,6 +321,28 @@ void Worker::log_shortage(std::string_view what, std::string_view why) {
                        {{"with", what}, {"why", why}});
 }
 
+bool Worker::hold_body(std::size_t bytes) {
+  const auto more = static_cast<std::int64_t>(bytes);
+  const std::int64_t held = shared_.body_bytes.fetch_add(more, std::memory_order_relaxed);
+  if (held + more <= published_->bodies_max) {
+    shared_.metrics.body_bytes.add(static_cast<double>(more));
+    return true;
+  }
+  shared_.body_bytes.fetch_sub(more, std::memory_order_relaxed);
+  if (due(bodies_told_)) {
+    telemetry::log_warn("request bodies fill what Gateway.limits.bodies allows: new ones are "
+                        "answered 503",
+                        {{"held", held}, {"limit", published_->bodies_max}});
+  }
+  return false;
+}
+
+void Worker::release_body(std::size_t bytes) {
+  const auto less = static_cast<std::int64_t>(bytes);
+  shared_.body_bytes.fetch_sub(less, std::memory_order_relaxed);
+  shared_.metrics.body_bytes.add(-static_cast<double>(less));
+}
+
 void Worker::log_no_stream(std::string_view endpoint, std::string_view content_type) {
   if (!due(no_stream_told_)) return;
   telemetry::log_warn("an engine was asked for a stream and gave neither text/event-stream nor a "

@@ -66,6 +66,10 @@ class Worker {
   std::vector<iovec>& scratch_pieces() { return scratch_pieces_; }
 
   void account(const AccessRecord& record);
+  // Room for more bytes of request bodies, within what all workers may hold together. Without room
+  // the log says so. Given back by release_body().
+  bool hold_body(std::size_t bytes);
+  void release_body(std::size_t bytes);
   // A client's connection took bytes of an answer.
   void count_sent(std::size_t bytes) { sent_ += bytes; }
   void log_broken(const EndpointAccess& endpoint, std::string_view detail);
@@ -114,6 +118,7 @@ class Worker {
   std::unordered_map<std::string, std::unique_ptr<Series>> series_;  // by model, api, outcome
   std::string series_key_;
   std::optional<Instant> shortage_told_;
+  std::optional<Instant> bodies_told_;
   std::optional<Instant> no_stream_told_;
   std::optional<Instant> unfit_told_;
   net::Timer progress_timer_;
