@@ -106,10 +106,16 @@ void add_full(Json& out, const flow::DecisionRecord& record, const gateway::Publ
                    {"id", e.flip->endpoint.value()}, {"field", std::string(label(e.flip->field))},
                    {"from", e.flip->from}, {"to", e.flip->to}, {"relative", e.flip->relative}};
   }
-  if (record.held) {
-    out["sentence"] = "it has a place and stays here until the engine there is about to run dry "
-                      "(late binding)";
-    return;
+  switch (record.held) {
+    case model::DispatchMode::Immediate: break;
+    case model::DispatchMode::Late:
+      out["sentence"] = "it has a place and stays here until the engine there is about to run dry "
+                        "(late binding)";
+      return;
+    case model::DispatchMode::Shuttle:
+      out["sentence"] = "it has a place and stays here until an engine begins a pass that takes it "
+                        "(shuttle)";
+      return;
   }
   if (record.queue_full) {
     out["sentence"] = "it may not wait: every endpoint that could serve it is full, and the queue "
@@ -135,8 +141,9 @@ Json decision_json(const flow::DecisionRecord& record, const gateway::Published&
     if (t.id == record.tenant) out["tenant"] = t.name;
   }
   out["kind"] = record.queue_full ? "queue_full"
-                : record.held     ? "held"
-                                  : std::string(label(record.decision.kind));
+                : record.held != model::DispatchMode::Immediate
+                    ? "held"
+                    : std::string(label(record.decision.kind));
   if (record.attempt) out["endpoint"] = endpoint_label(published, record.decision.endpoint);
   else out["endpoint"] = nullptr;
   out["queued_ms"] = to_seconds(record.queued) * 1e3;

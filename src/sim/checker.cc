@@ -214,7 +214,7 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
       served |= view.load.ours > view.load.held;
     }
   }
-  if (waits && fleet_->pools.front().dispatch == model::DispatchMode::Late) room &= !served;
+  if (waits && fleet_->pools.front().dispatch != model::DispatchMode::Immediate) room &= !served;
   if (!waits || !room) idle_capacity_since_ = kNever;
   else idle_capacity_since_ = std::min(idle_capacity_since_, now);
   if (waits && room && now - idle_capacity_since_ > kStuck) {

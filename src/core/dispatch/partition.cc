@@ -21,8 +21,9 @@ std::size_t Partition::first_pass(std::span<const Passenger> line, const Instanc
     cost_[from] = std::numeric_limits<double>::infinity();
     for (std::size_t to = from; to < n; ++to) {
       const Passenger& p = line[to];
-      longest = std::max(longest, p.seconds * std::min(1.0, instance.chunk_tokens / p.tokens));
-      sum += p.seconds;
+      const double whole = p.least_seconds();
+      longest = std::max(longest, whole * std::min(1.0, instance.chunk_tokens / p.least_tokens()));
+      sum += whole;
       const double length = instance.overhead_seconds + std::max(longest, sum / ranks);
       const double cost = waiting * length + cost_[to + 1];
       if (cost >= cost_[from]) continue;

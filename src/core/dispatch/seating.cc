@@ -21,24 +21,27 @@ double Seating::tokens_left() const {
 }
 
 // A prompt longer than a chunk goes on in later passes, so it wants a rank of its own.
-bool Seating::fits(const Rank& rank, const Passenger& p) const {
-  return rank.tokens <= 0 || rank.tokens + p.tokens <= instance_.chunk_tokens;
+bool Seating::fits(std::size_t rank, const Passenger& p) const {
+  const double taken = instance_.ranks[rank].tokens;
+  return taken <= 0 || taken + p.tokens_on(rank) <= instance_.chunk_tokens;
 }
 
 std::size_t Seating::shortest(const Passenger& p) const {
   const std::size_t none = instance_.ranks.size();
   std::size_t best = none;
+  double least = 0;
   for (std::size_t i = 0; i < none; ++i) {
-    const Rank& rank = instance_.ranks[i];
-    if (!fits(rank, p)) continue;
-    if (best == none || rank.seconds < instance_.ranks[best].seconds) best = i;
+    if (!fits(i, p)) continue;
+    const double done = instance_.ranks[i].seconds + p.seconds_on(i);
+    if (best != none && done >= least) continue;
+    best = i;
+    least = done;
   }
   return best;
 }
 
 void Seating::take(std::size_t rank, std::span<const Passenger> line, std::size_t passenger) {
-  instance_.ranks[rank].tokens += line[passenger].tokens;
-  instance_.ranks[rank].seconds += line[passenger].seconds;
+  instance_.compute(rank, line[passenger].tokens_on(rank), line[passenger].context_on(rank));
   if (seated_.size() < line.size()) seated_.resize(line.size());
   seated_[passenger] = true;
   out_.push_back({static_cast<std::uint32_t>(passenger), static_cast<std::uint32_t>(rank)});
@@ -48,7 +51,8 @@ void Seating::seat(std::span<const Passenger> line, std::size_t count) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return line[a].seconds != line[b].seconds ? line[a].seconds > line[b].seconds : a < b;
+    const double x = line[a].least_seconds(), y = line[b].least_seconds();
+    return x != y ? x > y : a < b;
   });
   for (const std::size_t i : order) {
     const std::size_t rank = shortest(line[i]);
@@ -63,7 +67,7 @@ void Seating::fill_free_seats(std::span<const Passenger> line, std::size_t from)
     if (seated(i)) continue;
     const std::size_t rank = shortest(line[i]);
     if (rank == instance_.ranks.size()) continue;
-    if (instance_.ranks[rank].seconds + line[i].seconds <= length) take(rank, line, i);
+    if (instance_.ranks[rank].seconds + line[i].seconds_on(rank) <= length) take(rank, line, i);
   }
 }
 

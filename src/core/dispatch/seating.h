@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sits on which rank of a pass: the longest first, each where the pass so far is shortest
-// (longest processing time first, Graham 1969: at most 4/3 of the shortest possible pass), whole
-// requests within a rank's chunk. Pure.
+// Who sits on which rank of a pass: the longest first, each where it would be done first (longest
+// processing time first, Graham 1969: at most 4/3 of the shortest possible pass), whole requests
+// within a rank's chunk. The rank that holds its prefix has less to do for it, and no other
+// privilege. Pure.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,9 @@ class Seating {
   double tokens_left() const;  // room within the chunks
 
  private:
-  bool fits(const Rank& rank, const Passenger& p) const;
+  bool fits(std::size_t rank, const Passenger& p) const;
   void take(std::size_t rank, std::span<const Passenger> line, std::size_t passenger);
-  // The rank that would be done first, of those that hold the passenger; ranks.size(): none.
+  // The rank that would be done first with it, of those with room for it; ranks.size(): none.
   std::size_t shortest(const Passenger& p) const;
 
   const Instance& instance_;

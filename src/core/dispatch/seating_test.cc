@@ -13,7 +13,7 @@ namespace {
 
 struct Car {
   explicit Car(std::size_t count, double chunk = 8192) : ranks(count) {
-    instance = {ranks, chunk, 0.05};
+    instance = {ranks, chunk, 0.05, 1.4e-4, 0};
   }
   std::vector<Rank> ranks;
   Instance instance;
@@ -52,8 +52,9 @@ TEST(SeatingLaw, NobodySitsTwiceAndRanksAddUp) {
     std::vector<Rank> sums(car.ranks.size());
     for (const Departure& d : car.out) {
       ++taken.at(d.passenger);
-      sums.at(d.rank).tokens += line[d.passenger].tokens;
-      sums.at(d.rank).seconds += line[d.passenger].seconds;
+      Rank& sum = sums.at(d.rank);
+      sum.tokens = std::min(car.instance.chunk_tokens, sum.tokens + line[d.passenger].tokens);
+      sum.seconds = sum.tokens * 1.4e-4;
     }
     for (std::size_t i = 0; i < line.size(); ++i) {
       EXPECT_EQ(taken[i], seating.seated(i) ? 1 : 0);
@@ -96,8 +97,8 @@ TEST(SeatingLaw, WholeRequestsStayWithinTheChunk) {
     // Of a line that is long enough no rank goes with room; on each at most one goes on later.
     const bool all = car.out.size() == line.size();
     for (const Rank& r : car.ranks) {
-      EXPECT_LT(r.tokens, 2 * car.instance.chunk_tokens);
-      EXPECT_TRUE(all || r.tokens >= car.instance.chunk_tokens) << r.tokens;
+      EXPECT_LE(r.tokens, car.instance.chunk_tokens);
+      EXPECT_TRUE(all || r.tokens == car.instance.chunk_tokens) << r.tokens;
     }
   }
 }
@@ -111,9 +112,46 @@ TEST(Seating, ALongPromptGetsARankOfItsOwn) {
   EXPECT_NE(car.out[0].rank, car.out[1].rank);
 }
 
+TEST(Seating, TheRankThatHoldsThePrefixHasLessToDo) {
+  Car car(2);
+  car.ranks[1] = {1000, 0, 0.14};
+  Passenger p{{}, {}, 6000, 0.84};
+  p.home = 1;
+  p.home_tokens = 2000;
+  p.home_seconds = 0.28;
+  p.home_context = 4000;
+  Seating(car.instance, car.out).seat({&p, 1}, 1);
+  ASSERT_EQ(car.out.size(), 1u);
+  EXPECT_EQ(car.out[0].rank, 1u) << "0.42 s instead of 0.84";
+  EXPECT_EQ(car.ranks[1].tokens, 3000);
+}
+
+TEST(Seating, AndNoOtherPrivilege) {
+  Car car(2);
+  car.ranks[1] = {5000, 0, 0.7};
+  Passenger p{{}, {}, 3000, 0.42};
+  p.home = 1;
+  p.home_tokens = 2000;
+  p.home_seconds = 0.28;
+  Seating(car.instance, car.out).seat({&p, 1}, 1);
+  EXPECT_EQ(car.out[0].rank, 0u);
+}
+
+TEST(Instance, ARankTakesAChunkOfAPrompt) {
+  Car car(1);
+  car.instance.attention_seconds = 1e-8;
+  car.instance.compute(0, 20'000, 1000);
+  EXPECT_EQ(car.ranks[0].tokens, 8192);
+  EXPECT_NEAR(car.ranks[0].attention, 8192 * (1000 + 4096.0), 1);
+  EXPECT_NEAR(car.instance.pass_seconds(),
+              0.05 + 8192 * 1.4e-4 + 8192 * (1000 + 4096.0) * 1e-8, 1e-9);
+  car.instance.compute(0, 100, 0);
+  EXPECT_EQ(car.ranks[0].tokens, 8192) << "there is no room left";
+}
+
 TEST(Seating, WhatIsLeftOfEarlierPassesCounts) {
   Car car(2);
-  car.ranks[0] = {6000, 0.6};
+  car.ranks[0] = {6000, 0, 0.6};
   const std::vector<Passenger> line = {{{}, {}, 3000, 0.3}};
   Seating(car.instance, car.out).seat(line, 1);
   ASSERT_EQ(car.out.size(), 1u);

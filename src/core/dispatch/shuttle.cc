@@ -33,9 +33,9 @@ Instant Shuttle::held_until(std::span<const Passenger> waiting, const Instance& 
   Instant latest = kNever;
   Instant first = kNever;
   for (const Passenger& p : waiting) {
-    tokens += p.tokens;
-    seconds += p.seconds;
-    longest = std::max(longest, p.seconds);
+    tokens += p.least_tokens();
+    seconds += p.least_seconds();
+    longest = std::max(longest, p.least_seconds());
     latest = std::min(latest, p.latest);
     first = std::min(first, p.since);
   }
@@ -62,7 +62,8 @@ const Shuttle::Plan& Shuttle::plan(std::span<const Passenger> waiting, const Ins
   plan_.until = kNever;
   plan_.why = Why::Departs;
   std::ranges::sort(plan_.line, [&](const Passenger& a, const Passenger& b) {
-    const Instant x = turn(config_, a.since, a.seconds), y = turn(config_, b.since, b.seconds);
+    const Instant x = turn(config_, a.since, a.least_seconds());
+    const Instant y = turn(config_, b.since, b.least_seconds());
     return x != y ? x < y : a.request < b.request;
   });
   if (plan_.line.size() > kLineMax) plan_.line.resize(kLineMax);
@@ -73,7 +74,7 @@ const Shuttle::Plan& Shuttle::plan(std::span<const Passenger> waiting, const Ins
   seating.fill_free_seats(plan_.line, 0);
   double left = 0;
   for (std::size_t i = 0; i < plan_.line.size(); ++i) {
-    if (!seating.seated(i)) left += plan_.line[i].tokens;
+    if (!seating.seated(i)) left += plan_.line[i].least_tokens();
   }
   if (left >= seating.tokens_left()) seating.fill_up(plan_.line, 0);
   return plan_;

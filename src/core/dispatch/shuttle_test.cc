@@ -33,7 +33,7 @@ class ShuttleTest : public ::testing::Test {
   Config config_;
   Shuttle shuttle_{config_};
   std::array<Rank, 4> ranks_;
-  Instance instance_{ranks_, 8000, 0.05};
+  Instance instance_{ranks_, 8000, 0.05, kPerToken, 0};
   Rhythm rhythm_{4, std::chrono::milliseconds(800), at(10)};
   std::vector<Passenger> waiting_;
 };

@@ -42,6 +42,7 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
   load_.set_config(config_.routing, now);
   ejector_.set_config(config_.recovery);
   queue_.set_config(config_.admission);
+  shuttle_.set_config(config_.dispatch);
 
   for (const model::Pool& pool : fleet.pools) add_pool(pool, fleet);
   std::vector<model::EndpointId> gone;
@@ -58,11 +59,12 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
   });
 
   pools_of_model_.clear();
-  any_late_ = false;
+  any_waits_to_depart_ = false;
   for (auto& [id, pool] : pools_) {
-    any_late_ |= pool.declared.dispatch == model::DispatchMode::Late;
+    any_waits_to_depart_ |= pool.declared.dispatch != model::DispatchMode::Immediate;
     pools_of_model_[pool.declared.model].push_back(id);
     std::sort(pool.endpoints.begin(), pool.endpoints.end());
+    group_ranks(pool);
   }
   loras_of_model_.clear();
   for (const auto& [id, endpoint] : endpoints_) {

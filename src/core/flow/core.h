@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +17,10 @@
 #include "core/admission/tenant_caps.h"
 #include "core/admission/wait_queue.h"
 #include "core/cache/prefix_index.h"
+#include "core/dispatch/arrival_rate.h"
+#include "core/dispatch/berth.h"
+#include "core/dispatch/gate.h"
+#include "core/dispatch/shuttle.h"
 #include "core/flow/flow.h"
 #include "core/ledger/ledger.h"
 #include "core/model/grammar.h"
@@ -88,6 +94,19 @@ struct EndpointState {
   double decoding = 0;                // sequences past their first token then
   double trouble_price = 0;           // s, of failures and silence, as routing was told
   std::uint64_t believed_version = 0; // of the pool's calibration when routing was told last
+  std::uint32_t instance = 0;         // of a pool that dispatches by shuttle, and its rank there
+  std::uint32_t rank = 0;
+};
+
+// Endpoints of one address: the ranks of one engine, which begin their passes together.
+struct Instance {
+  std::string address;
+  std::vector<model::EndpointId> ranks;
+  dispatch::Gate gate;
+  // What the fullest rank has to do in the pass under way, and whether its time teaches: not where
+  // nobody knows when it began.
+  perf::PrefillEvidence pass;
+  bool pass_teaches = false;
 };
 
 // Another gateway behind the same name can take it at once.
@@ -103,6 +122,10 @@ struct PoolState {
   perf::Accuracy accuracy;
   recovery::RetryBudget budget;
   std::size_t refresh_next = 0;       // endpoint whose coefficients are handed on next
+  std::vector<Instance> instances;    // of one that dispatches by shuttle; else none
+  dispatch::Rhythm rhythm;
+  dispatch::ArrivalRate arrivals;     // of those who were to board
+  Instant board_at = kNever;          // when a gate opens or a hold ends, if nothing happens sooner
 };
 
 class Core {
@@ -172,6 +195,7 @@ class Core {
   // place.cc
   Placed find_place(Request& request, Instant now, Actions& out);
   Placed place(Request& request, Instant now, Actions& out);
+  routing::Query ask(const Request& request);
   DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
   void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
   bool enqueue(Request& request, Instant now);
@@ -185,11 +209,31 @@ class Core {
   static bool prefills(const Request& request);
 
   // depart.cc
-  bool departs_late(model::EndpointId id) const;
+  model::DispatchMode mode(model::EndpointId id);
   bool hold(Request& request, const routing::Decision& decision, Instant now);
   void let_go(Request& request, Instant now);
   void feed(model::EndpointId id, Instant now, Actions& out);
   routing::Work work(const Request& request, const routing::Decision& decision) const;
+
+  // board.cc
+  void group_ranks(PoolState& pool);
+  void board(PoolState& pool, Instant now, Actions& out);
+  void board(PoolState& pool, Instance& instance, Instant now, Actions& out);
+  void line_up(const PoolState& pool, const Instance& instance, const perf::Coefficients& c,
+               Instant now);
+  dispatch::Berth berth(const Instance& instance, dispatch::Instance car, Instant now);
+  void stay_for_better(const PoolState& pool, const Instance& instance,
+                       const dispatch::Instance& car, Instant now);
+  std::optional<dispatch::Passenger> passenger(const Request& request, const PoolState& pool,
+                                               const Instance& instance,
+                                               const perf::Coefficients& c, Instant now);
+  bool may_leave_home(const PoolState& pool, const Instance& instance, double seconds,
+                      const perf::Coefficients& c, Instant now) const;
+  bool depart(Request& request, model::EndpointId id, double pass_seconds, Instant now,
+              Actions& out);
+  void seat_the_seatless(PoolState& pool, Instant now, Actions& out);
+  void pass_begins(Instance& instance, const dispatch::Instance& car, Instant now);
+  void pass_computed(const Request& request, Instant now, Actions& out);
 
   // end.cc
   void give_up(Request& request, Instant now, Actions& out);
@@ -268,7 +312,12 @@ class Core {
   model::EndpointId price_next_;       // whom the next slice of price_troubles() begins with
   // Queues that still may move, and who is looked at first at the next tick; 0: the front.
   std::map<model::ModelId, model::RequestId> drain_next_;
-  bool any_late_ = false;                   // whether a pool departs late
+  bool any_waits_to_depart_ = false;        // whether a pool dispatches otherwise than at once
+  dispatch::Shuttle shuttle_;
+  std::vector<dispatch::Passenger> line_;   // scratch of board()
+  std::vector<dispatch::Rank> ranks_, other_ranks_;
+  std::vector<dispatch::Berth> others_;
+  std::vector<dispatch::Gate::Aboard> boarded_;
   std::set<model::ModelId> apart_;          // all who wait for them wait apart
   std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
   Instant refresh_at_ = kNever;        // what is believed of endpoints is handed to routing then

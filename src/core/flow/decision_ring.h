@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "core/model/event.h"
+#include "core/model/fleet.h"
 #include "core/model/ids.h"
 #include "core/model/outcome.h"
 #include "core/routing/decision.h"
@@ -26,7 +27,8 @@ struct DecisionRecord {
   Instant at{};
   Duration queued{};
   bool queue_full = false;         // it could not wait here for what was full
-  bool held = false;               // it has this place, and stays here until the engine wants more
+  // Otherwise than Immediate: it has a place, and stays here until then.
+  model::DispatchMode held = model::DispatchMode::Immediate;
   routing::Decision decision;
   double ttft_predicted = 0;       // s
   double e2e_predicted = 0;        // s

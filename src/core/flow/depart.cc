@@ -23,24 +23,27 @@ routing::Work Core::work(const Request& request, const routing::Decision& decisi
           !request.arrived.stream};
 }
 
-bool Core::departs_late(model::EndpointId id) const {
-  if (!any_late_) return false;  // asked at every placement, first token and end
-  const auto endpoint = endpoints_.find(id);
-  if (endpoint == endpoints_.end()) return false;
-  const auto pool = pools_.find(endpoint->second.declared.pool);
-  return pool != pools_.end() && pool->second.declared.dispatch == model::DispatchMode::Late;
+model::DispatchMode Core::mode(model::EndpointId id) {
+  // Asked at every placement, first token and end.
+  if (!any_waits_to_depart_) return model::DispatchMode::Immediate;
+  const PoolState* pool = pool_of(id);
+  return pool == nullptr ? model::DispatchMode::Immediate : pool->declared.dispatch;
 }
 
-// Keeps it here while the chosen place has enough to compute, or somebody else's turn there is
-// first. False: it departs, as it does where no more may wait: it has a place, after all.
+// Keeps it here: late, while the chosen place has enough to compute, or somebody else's turn there
+// is first; by shuttle, until a pass takes it. False: it departs, as it does where no more may
+// wait: it has a place, after all. A retry has waited enough for a shuttle.
 bool Core::hold(Request& request, const routing::Decision& decision, Instant now) {
-  if (!departs_late(decision.endpoint)) return false;
+  const model::DispatchMode how = mode(decision.endpoint);
+  if (how == model::DispatchMode::Immediate) return false;
   if (!request.waiting && !queue_.takes(request.arrived.body_bytes)) return false;
+  if (how == model::DispatchMode::Shuttle && request.attempts > 0) return false;
   const routing::Terms terms =
       routing::score(decision.ask, decision.candidates[decision.chosen]);
   const Instant turn = dispatch::turn(config_.dispatch, request.at,
                                       static_cast<double>(terms.prefill));
-  if (!dispatch::fed(config_.dispatch, load_.feed(decision.endpoint)) &&
+  if (how == model::DispatchMode::Late &&
+      !dispatch::fed(config_.dispatch, load_.feed(decision.endpoint)) &&
       turn <= load_.held_front_turn(decision.endpoint)) {
     return false;
   }
@@ -50,9 +53,12 @@ bool Core::hold(Request& request, const routing::Decision& decision, Instant now
     return false;
   }
   request.held_for = decision.endpoint;
+  if (how == model::DispatchMode::Shuttle && !request.waiting) {
+    pool_of(decision.endpoint)->arrivals.count(now);
+  }
   if (!request.waiting) {
     DecisionRecord& record = remember(request, decision, now);
-    record.held = true;
+    record.held = how;
     request.decision = record.number;
   }
   return true;
@@ -69,7 +75,7 @@ void Core::let_go(Request& request, Instant now) {
 // order of their turns, as long as it wants more. Each is placed anew, so that who would now be
 // better off elsewhere goes there. Once nobody waits for it, it may take over from others.
 void Core::feed(model::EndpointId id, Instant now, Actions& out) {
-  if (drain_over_ || !departs_late(id)) return;
+  if (drain_over_) return;
   for (int looked = 0; looked < kFeedSlice; ++looked) {
     if (dispatch::fed(config_.dispatch, load_.feed(id))) return;
     Request* next = find(load_.held_front(id).request);

@@ -32,8 +32,14 @@ void Core::on(const model::ClientGone& event, Instant now, Actions& out) {
 
 // Something has ended at an endpoint: those who wait for its model may go.
 void Core::open_up(model::EndpointId id, model::ModelId model, Instant now, Actions& out) {
-  if (departs_late(id)) feed(id, now, out);
-  else drain_queue(model, now, out);
+  switch (mode(id)) {
+    case model::DispatchMode::Immediate: return drain_queue(model, now, out);
+    case model::DispatchMode::Late: return feed(id, now, out);
+    case model::DispatchMode::Shuttle:
+      PoolState& pool = *pool_of(id);
+      seat_the_seatless(pool, now, out);
+      return board(pool, now, out);
+  }
 }
 
 // Neither waits nor runs afterwards.
@@ -121,6 +127,12 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
     record->e2e = now - request.sent;
     record->usage = event.usage;
   }
+  if (mode(request.endpoint) == model::DispatchMode::Shuttle) {
+    const EndpointState& endpoint = endpoints_.at(request.endpoint);
+    pool_of(request.endpoint)
+        ->instances.at(endpoint.instance)
+        .gate.left(event.request, event.attempt);
+  }
   price_trouble(request.endpoint, now);
   take_health_changes();
   request.endpoint = {};
@@ -191,10 +203,12 @@ void Core::calibrate(Request& request, const model::AttemptEnded& event, Instant
     company.others_attention =
         std::max(0.0, endpoint->attention_done - request.attention_at_first);
   }
+  const bool alone = pool.declared.dispatch != model::DispatchMode::Shuttle;  // else see board.cc
   if (const auto prefill =
           perf::prefill_from(request.endpoint, event.timings, event.usage, company)) {
-    pool.calibrator->observe(*prefill, now);
-  } else if (request.was_idle && request.has_first_token && event.usage.prompt_tokens > 0) {
+    if (alone) pool.calibrator->observe(*prefill, now);
+  } else if (alone && request.was_idle && request.has_first_token &&
+             event.usage.prompt_tokens > 0) {
     const auto cached = static_cast<double>(std::max<std::int64_t>(0, event.usage.cached_tokens));
     const auto fresh = static_cast<double>(event.usage.prompt_tokens) - cached;
     pool.calibrator->observe(perf::prefill_when_idle(request.endpoint, ttft, fresh, cached), now);

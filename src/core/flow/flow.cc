@@ -40,7 +40,7 @@ Core::Core(const Config& config, std::uint64_t seed)
       fleet_(std::make_shared<model::Fleet>()), queue_(config.admission), index_(config.cache),
       load_(config.routing), ejector_(config.recovery), ledger_(config.ledger),
       lengths_(config.lengths),
-      decisions_(static_cast<std::size_t>(config.decisions_kept)) {}
+      decisions_(static_cast<std::size_t>(config.decisions_kept)), shuttle_(config.dispatch) {}
 
 Request* Core::find(model::RequestId id) {
   const auto found = requests_.find(id);
@@ -50,6 +50,13 @@ Request* Core::find(model::RequestId id) {
 EndpointState* Core::find(model::EndpointId id) {
   const auto found = endpoints_.find(id);
   return found == endpoints_.end() ? nullptr : &found->second;
+}
+
+PoolState* Core::pool_of(model::EndpointId id) {
+  const EndpointState* endpoint = find(id);
+  if (endpoint == nullptr) return nullptr;
+  const auto pool = pools_.find(endpoint->declared.pool);
+  return pool == pools_.end() ? nullptr : &pool->second;
 }
 
 bool Core::legal(model::Verdict verdict) {

@@ -164,7 +164,7 @@ TEST_F(Late, WhyItStaysIsExplained) {
   const auto ids = arrive(6, 4'000);
   const auto records = desk_->core().decisions().of(ids[5]);
   ASSERT_EQ(records.size(), 1u);
-  EXPECT_TRUE(records[0]->held);
+  EXPECT_EQ(records[0]->held, model::DispatchMode::Late);
   EXPECT_FALSE(records[0]->attempt);
   EXPECT_EQ(records[0]->decision.endpoint, desk_->place(ids[0]));
   finish_all(ids);

@@ -79,6 +79,9 @@ Core::Placed Core::find_place(Request& request, Instant now, Actions& out) {
       if (enqueue(request, now)) {
         if (apart) apart_.insert(request.model);
         else apart_.erase(request.model);
+        if (mode(request.held_for) == model::DispatchMode::Shuttle) {
+          board(*pool_of(request.held_for), now, out);
+        }
         return placed;
       }
       let_go(request, now);
@@ -97,32 +100,9 @@ Core::Placed Core::find_place(Request& request, Instant now, Actions& out) {
 // On its present model.
 Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   let_go(request, now);
-  const auto pools = pools_of_model_.find(request.model);
-  if (pools == pools_of_model_.end()) return Placed::Nowhere;
+  if (!pools_of_model_.contains(request.model)) return Placed::Nowhere;
   decisions_.prepare();
-  index_.lookup(query(request), match_);
-  const model::RequestArrived& arrived = request.arrived;
-  const perf::LengthKey key{arrived.tenant, request.model, arrived.route};
-
-  routing::Query q;
-  q.model = request.model;
-  q.pools = pools->second;
-  q.tenant = arrived.tenant;
-  q.lora = arrived.lora;
-  q.prompt_tokens = std::max<std::int64_t>(1, match_.prompt_tokens);
-  q.match = &match_;
-  const bool generates =
-      arrived.api != model::Api::Embeddings && arrived.api != model::Api::CountTokens;
-  q.output_mean = generates ? arrived.choices * output_mean(key, arrived.output_max) : 1;
-  if (const model::Objective* o = objective(request)) {
-    q.ttft = o->ttft;
-    q.tpot = o->tpot;
-    q.e2e = o->e2e;
-    q.latency_weight = o->latency_weight;
-    q.seconds_per_usd = o->seconds_per_usd;
-  }
-  q.tried = request.tried;
-  q.ejected_allowed = true;
+  routing::Query q = ask(request);
   routing::Decision decision = routing::decide(load_, q, now, tie_rng_);
   const auto too_long = static_cast<std::size_t>(routing::Reason::Memory);
   if (decision.kind == routing::Decision::Kind::None && decision.refusals[too_long].count > 0) {
@@ -150,6 +130,34 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
 }
 
+// What routing is asked about it. Good until the next look-up, which goes into match_.
+routing::Query Core::ask(const Request& request) {
+  index_.lookup(query(request), match_);
+  const model::RequestArrived& arrived = request.arrived;
+  const perf::LengthKey key{arrived.tenant, request.model, arrived.route};
+
+  routing::Query q;
+  q.model = request.model;
+  q.pools = pools_of_model_.at(request.model);
+  q.tenant = arrived.tenant;
+  q.lora = arrived.lora;
+  q.prompt_tokens = std::max<std::int64_t>(1, match_.prompt_tokens);
+  q.match = &match_;
+  const bool generates =
+      arrived.api != model::Api::Embeddings && arrived.api != model::Api::CountTokens;
+  q.output_mean = generates ? arrived.choices * output_mean(key, arrived.output_max) : 1;
+  if (const model::Objective* o = objective(request)) {
+    q.ttft = o->ttft;
+    q.tpot = o->tpot;
+    q.e2e = o->e2e;
+    q.latency_weight = o->latency_weight;
+    q.seconds_per_usd = o->seconds_per_usd;
+  }
+  q.tried = request.tried;
+  q.ejected_allowed = true;
+  return q;
+}
+
 // So that it can be explained. Without a place the attempt stays 0.
 DecisionRecord& Core::remember(const Request& request, const routing::Decision& decision,
                                Instant now) {
@@ -160,7 +168,8 @@ DecisionRecord& Core::remember(const Request& request, const routing::Decision& 
   record.tenant = request.arrived.tenant;
   record.at = now;
   record.queued = request.waiting ? now - request.waiting_since : Duration::zero();
-  record.queue_full = record.held = false;
+  record.queue_full = false;
+  record.held = model::DispatchMode::Immediate;
   record.ttft_predicted = record.e2e_predicted = 0;
   record.cached_predicted = 0;
   return record;

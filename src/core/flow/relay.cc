@@ -29,7 +29,11 @@ void Core::on(const model::FirstToken& event, Instant now, Actions& out) {
   if (DecisionRecord* record = decisions_.find(request->decision)) {
     record->ttft = now - request->sent;
   }
-  feed(request->endpoint, now, out);
+  switch (mode(request->endpoint)) {
+    case model::DispatchMode::Immediate: break;
+    case model::DispatchMode::Late: return feed(request->endpoint, now, out);
+    case model::DispatchMode::Shuttle: return pass_computed(*request, now, out);
+  }
 }
 
 void Core::on(const model::Progress& event, Instant now, Actions&) {

@@ -20,6 +20,7 @@ enum class Role : std::uint8_t { Both, Prefill, Decode };
 enum class DispatchMode : std::uint8_t {
   Immediate,  // at once
   Late,       // just before the engine would run dry
+  Shuttle,    // with others, when a pass over the engine's ranks begins
 };
 
 std::string_view name(EngineKind kind);
