@@ -10,7 +10,7 @@ import time
 
 from client import Connection, request_bytes
 from fake_engine import DONE, PLAIN, FakeEngine, chunked, event, http
-from processes import PATIENCE, folder, wait_for
+from processes import PATIENCE, folder, free_port, wait_for
 from world import (CHAT, Case, Fleet, Gateway, chat, check_invariants, configuration, documents,
                    resource)
 
@@ -295,6 +295,28 @@ class Ejection(Case):
         begun = time.monotonic()
         wait_for("a recovered fleet serves", lambda: self.gateway.chat().status == 200, 3)
         print(f"[served again after {time.monotonic() - begun:.2f} s]", end=" ")
+
+
+class Absent(Case):
+    """Engines that nobody answers for: known from looks alone, before any request meets them."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(1)
+        dead = [f"http://127.0.0.1:{free_port()}" for _ in range(12)]
+        cls.gateway = Gateway(config=configuration(dead + cls.fleet.urls), wait=False)
+
+    def test_no_request_is_wasted_on_them(self):
+        wait_for("all are looked at", lambda: sum(
+            e["unreachable"] for e in self.gateway.endpoints()) == 12)
+        wait_for("the live one is", lambda: sum(
+            e["observed"] for e in self.gateway.endpoints()) == 1)
+        for i in range(30):
+            self.assertEqual(self.gateway.chat(chat(f"{i}")).status, 200)
+        self.assertFalse([k for k in self.gateway.metrics()
+                          if k.startswith("signalbox_attempt_failures_total")])
 
 
 class Fallbacks(Case):

@@ -604,6 +604,21 @@ class Queue(Case):
             self.assertEqual(refused.status, 503, refused)
             self.assertTrue(refused["retry-after"])
         self.assertGreaterEqual(self.gateway.outcomes()["queue_timeout"], 1)
+        record = wait_for("the log tells of it", lambda: [
+            r for r in self.gateway.access_records() if r["outcome"] == "queue_timeout"])[-1]
+        self.assertGreater(record["queue_ms"], 900, "who is not served has waited, too")
+
+    def test_who_leaves_while_waiting_has_waited(self):
+        with self.occupy():
+            client = self.gateway.connect()
+            client.send(_post(self.gateway, chat("leaves")))
+            self.waiting(1)
+            time.sleep(0.3)
+            client.close()
+            self.waiting(0)
+        wait_for("the log tells of it", lambda: [
+            r for r in self.gateway.access_records()
+            if r["outcome"] == "client_gone" and r["attempts"] == 0 and r["queue_ms"] > 250])
 
     def test_those_who_wait_are_served_in_turn(self):
         order = []

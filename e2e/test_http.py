@@ -10,7 +10,7 @@ import time
 
 from client import Closed, request_bytes
 from fake_engine import DONE, FakeEngine, chunked, event, http
-from processes import wait_for
+from processes import PATIENCE, wait_for
 from world import CHAT, Case, Fleet, Gateway, chat, configuration
 
 BODY = json.dumps(chat(max_tokens=2)).encode()
@@ -167,6 +167,24 @@ class Requests(Case):
                         else answer.json()["choices"][0]["message"]["content"])
                 self.assertEqual(text, self.fleet.expect(body)["text"])
             self.assertEqual(c.read_answer().json()["data"][0]["id"], "m")
+
+    def test_many_pipelined_requests_are_all_answered_and_none_waits_for_a_tick(self):
+        body = chat("Pipelined", max_tokens=1)
+        with self.gateway.connect() as c:
+            c.send(request_bytes("x", "POST", CHAT, body) * 200)
+            begun = time.monotonic()
+            for _ in range(200):
+                self.assertEqual(c.read_answer().status, 200)
+            self.assertLess(time.monotonic() - begun, 5 * PATIENCE, "a tick each were ten seconds")
+
+    def test_a_pipelined_request_of_any_size_is_read_to_its_end(self):
+        for size in (3_000, 5_000, 20_000, 100_000, 1_000_000):
+            large = chat("large", max_tokens=1, padding="x" * size)
+            with self.subTest(size=size), self.gateway.connect() as c:
+                c.send(request_bytes("x", "POST", CHAT, chat("small", max_tokens=1)) +
+                       request_bytes("x", "POST", CHAT, large) + NEXT)
+                for _ in range(3):
+                    self.assertEqual(c.read_answer().status, 200)
 
     def test_expect_100_continue(self):
         with self.gateway.connect() as c:
@@ -374,10 +392,12 @@ class Responses(Case):
         steering = {"priority": -9, "kv_transfer_params": {"remote_host": "10.0.0.1"},
                     "bootstrap_host": "10.0.0.1", "bootstrap_port": 1, "bootstrap_room": [1],
                     "data_parallel_rank": 3, "routed_dp_rank": 3, "disagg_prefill_dp_rank": 3,
-                    "id_slot": 0}
+                    "id_slot": 0, "ec_transfer_params": {}, "request_id": "theirs", "rid": "theirs",
+                    "vllm_xargs": {"kv_transfer_params": 1}}
         for stream in (False, True):
             body = chat(stream=stream, seed=7)
-            self.gateway.chat({**steering, **body, "nvext": {}})
+            self.gateway.chat({**steering, **body, "nvext": {}}, {"priority": "u=0"})
+            self.assertIsNone(self.fake.requests[-1]["priority"])
             got = json.loads(self.fake.requests[-1].body)
             self.assertFalse(set(got) & set(steering), got)
             self.assertEqual((got["seed"], got["nvext"]), (7, {}))

@@ -20,7 +20,7 @@
 namespace signalbox::app {
 namespace {
 
-constexpr std::string_view kMagic = "signalbox event log 3";
+constexpr std::string_view kMagic = "signalbox event log 4";
 constexpr std::string_view kContinued = ", continued after record ";
 constexpr std::string_view kAnyVersion = "signalbox event log ";
 

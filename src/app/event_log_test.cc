@@ -185,7 +185,7 @@ TEST(EventLog, a_log_that_was_rotated_is_replayed_from_all_its_files) {
   run.finish();
   const std::string older = read_file(first);
   const std::string newer = read_file(path);
-  EXPECT_TRUE(newer.starts_with("signalbox event log 3, continued after record 7 of " + path));
+  EXPECT_TRUE(newer.starts_with("signalbox event log 4, continued after record 7 of " + path));
   const auto report = replay_logs({{"a", older}, {"b", newer}});
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_TRUE(report->identical) << report->difference;
@@ -231,7 +231,7 @@ TEST(EventLog, says_what_of_a_log_cannot_be_read) {
   };
   EXPECT_NE(said(log.substr(0, log.size() - 1)).find("'x.log' is cut"), std::string::npos);
   for (const char* const other : {"signalbox event log 9\n", "signalbox event log 1\n"}) {
-    EXPECT_NE(said(other + std::string(16, 'x')).find("reads 'signalbox event log 3'"),
+    EXPECT_NE(said(other + std::string(16, 'x')).find("reads 'signalbox event log 4'"),
               std::string::npos);
   }
   const std::size_t setting = log.find("queue_requests_max");
@@ -322,7 +322,7 @@ TEST(EventLog, a_gap_is_named_and_what_is_before_it_was_replayed) {
 TEST(EventLog, what_is_no_log_is_refused) {
   EXPECT_FALSE(replay_log("").has_value());
   EXPECT_FALSE(replay_log("signalbox event log 1\n").has_value());
-  EXPECT_FALSE(replay_log("signalbox event log 3\n1234567812345678").has_value());
+  EXPECT_FALSE(replay_log("signalbox event log 4\n1234567812345678").has_value());
   EXPECT_FALSE(replay_log(std::string(1000, 'x')).has_value());
   const std::string head = recorded(5);
   const auto empty = replay_log(head.substr(0, head_size(head)));

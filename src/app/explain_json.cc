@@ -149,10 +149,14 @@ Json decision_json(const flow::DecisionRecord& record, const gateway::Published&
   out["queued_ms"] = to_seconds(record.queued) * 1e3;
   out["evaluated"] = record.decision.evaluated;
   out["objective_missed"] = record.decision.objective_missed;
-  out["predicted"] = {{"ttft", record.ttft_predicted}, {"e2e", record.e2e_predicted},
-                      {"prompt_tokens", record.decision.ask.prompt},
-                      {"cached_tokens", record.cached_predicted},
-                      {"output_tokens", record.decision.ask.output}};
+  Json predicted = {{"prompt_tokens", record.decision.ask.prompt},
+                    {"output_tokens", record.decision.ask.output}};
+  if (record.attempt) {
+    predicted["ttft"] = record.ttft_predicted;
+    predicted["e2e"] = record.e2e_predicted;
+    predicted["cached_tokens"] = record.cached_predicted;
+  }
+  out["predicted"] = predicted;
   Json actual = Json::object();
   if (record.ttft >= Duration::zero()) actual["ttft"] = to_seconds(record.ttft);
   if (record.over) {

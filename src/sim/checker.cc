@@ -209,7 +209,7 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
     for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {
       const bool open = view.standing == recovery::Standing::In ||
                         view.standing == recovery::Standing::ProbeReady;
-      if (asleep_.contains(view.id)) continue;
+      if (asleep_.contains(view.id) || view.no_connection) continue;
       room |= open && view.serves && view.load.ours + view.load.others < view.load.limit;
       served |= view.load.ours > view.load.held;
     }

@@ -223,7 +223,7 @@ void World::scrape(std::uint32_t number) {
 // What the look shows of the host's endpoint of that number.
 void World::tell_look(Host& host, std::size_t number, Duration lag) {
   const model::EndpointId endpoint = host.endpoints[number];
-  if (host.down || host.severed) return send(model::EndpointUnreachable{endpoint}, lag);
+  if (host.down || host.severed) return send(model::EndpointUnreachable{endpoint, true}, lag);
   const int rank = seats_[endpoint.value() - 1].rank;
   if (!host.frozen) host.last_seen[number] = look(host, rank);
   std::optional<LoadDetails> details;

@@ -90,6 +90,7 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
       Request* request = find(queue_.front(model));
       queue_.pop(model);
       request->waiting = false;
+      let_go(*request, now);
       lost_its_place(*request, now, out);
     }
   }

@@ -83,7 +83,9 @@ struct EndpointState {
   std::uint64_t incarnation = 0;
   std::int64_t generated_total = -1;  // for restarts that no incarnation tells
   bool observed = false;
+  bool tells = false;                 // has told its load
   bool unreachable = false;           // the last look failed
+  bool no_connection = false;         // it did not even accept one
   bool healthy = false;               // nothing speaks against it; counted in its pool
   Instant observed_at{};
   double kv_usage = -1;
@@ -262,6 +264,8 @@ class Core {
   // health.cc
   void take_health_changes();
   void count_health(EndpointState& endpoint);
+  void connects(EndpointState& endpoint, bool yes);
+  void tell_availability(const EndpointState& endpoint);
   void price_trouble(model::EndpointId id, Instant now);
   bool price_troubles(Instant now);
 

@@ -269,6 +269,37 @@ TEST(Routes, FallbackServesWhileEveryTargetIsDown) {
   EXPECT_EQ(desk.place(desk.arrive()), model::EndpointId(1));
 }
 
+TEST(Fleet, WhereNobodyAcceptsConnectionsIsTheLastResort) {
+  Desk desk(3, 1000);
+  desk.apply();
+  for (std::uint32_t i : {1, 2}) {
+    desk.tell(model::EndpointUnreachable{model::EndpointId(i), true});
+  }
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 50; ++i) {
+    ids.push_back(desk.arrive());
+    EXPECT_EQ(desk.place(ids.back()), model::EndpointId(3));
+  }
+  desk.tell(model::EndpointUnreachable{model::EndpointId(3), true});
+  const auto last = desk.arrive();
+  EXPECT_TRUE(desk.place(last)) << "all are down: the least bad serves";
+  // Whoever answers is there after all; so is who is looked at again.
+  desk.first_token(last);
+  EXPECT_EQ(desk.place(desk.arrive()), desk.place(last));
+  const model::EndpointId other(desk.place(last).value() == 1 ? 2 : 1);
+  desk.observe(other);
+  EXPECT_EQ(desk.place(desk.arrive()), other) << "idle";
+}
+
+TEST(Fleet, ALookThatFailsOnAConnectionProvesLittle) {
+  Desk desk(2, 1000);
+  desk.apply();
+  const auto first = desk.arrive();
+  const model::EndpointId other(desk.place(first).value() == 1 ? 2 : 1);
+  desk.tell(model::EndpointUnreachable{other});
+  EXPECT_EQ(desk.place(desk.arrive()), other);
+}
+
 TEST(Routes, WhoFailsOnATargetIsTriedOnTheFallback) {
   Desk desk(1, 1000);
   const auto other = add_model(desk);

@@ -159,6 +159,28 @@ TEST_F(Late, WhoDepartsIsToldWhatIsAheadAlone) {
   finish_all(ids);
 }
 
+TEST_F(Late, AReloadThatTakesTheModelAwayLeavesNothingBehind) {
+  start(2);
+  auto ids = arrive(20, 4'000);
+  model::Model other = desk_->fleet.models[0];
+  other.id = model::ModelId(2);
+  other.name = "m2";
+  desk_->fleet.models.push_back(other);
+  desk_->fleet.pools[0].model = other.id;
+  desk_->apply();
+  desk_->wait(1s);
+  for (const model::RequestId id : ids) {
+    if (desk_->place(id)) finish(id);
+    else EXPECT_EQ(desk_->outcome(id), Outcome::NoEndpoint);
+  }
+  EXPECT_TRUE(desk_->core().idle());
+  desk_->fleet.pools[0].model = model::ModelId(1);
+  desk_->apply();
+  ids = arrive(20, 4'000);
+  EXPECT_GT(sent(ids), 4);
+  finish_all(ids);
+}
+
 TEST_F(Late, WhyItStaysIsExplained) {
   start(1);
   const auto ids = arrive(6, 4'000);

@@ -48,10 +48,24 @@ void Core::take_health_changes() {
   for (const model::EndpointId id : ejector_.take_changes()) {
     EndpointState* endpoint = find(id);
     if (endpoint == nullptr) continue;
-    load_.set_availability(id, ejector_.accepts(id) ? routing::Availability::Open
-                                                    : routing::Availability::Ejected);
+    tell_availability(*endpoint);
     count_health(*endpoint);
   }
+}
+
+// Where nobody accepts connections, a request is sent only when no other endpoint is left. That
+// needs no failures of requests to be known, and has no bound in the share that may be ejected: it
+// is a fact about the endpoint, not a suspicion that could be the requests' own fault.
+void Core::tell_availability(const EndpointState& endpoint) {
+  const model::EndpointId id = endpoint.declared.id;
+  const bool open = ejector_.accepts(id) && !endpoint.no_connection;
+  load_.set_availability(id, open ? routing::Availability::Open : routing::Availability::Ejected);
+}
+
+void Core::connects(EndpointState& endpoint, bool yes) {
+  if (endpoint.no_connection != yes) return;
+  endpoint.no_connection = !yes;
+  tell_availability(endpoint);
 }
 
 void Core::count_health(EndpointState& endpoint) {

@@ -23,8 +23,12 @@ void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
   endpoint->generated_total = state.generated_tokens_total;
   endpoint->observed = true;
   endpoint->unreachable = false;
+  connects(*endpoint, true);
   count_health(*endpoint);
-  endpoint->observed_at = now;
+  // Who has told its load, and now answers without, has not been seen well.
+  const bool tells = state.running >= 0 || state.waiting >= 0 || state.kv_usage >= 0;
+  endpoint->tells |= tells;
+  if (tells || !endpoint->tells) endpoint->observed_at = now;
   endpoint->kv_usage = state.kv_usage;
   ledger_.settle(event.endpoint, now);  // else one that gets no request would never have been idle
 
@@ -78,6 +82,7 @@ void Core::on(const model::EndpointUnreachable& event, Instant now, Actions&) {
   ledger_.settle(event.endpoint, now);
   // A look that fails proves little: the last known state keeps serving, with wider uncertainty.
   endpoint->unreachable = true;
+  if (event.no_connection) connects(*endpoint, false);
   count_health(*endpoint);
 }
 
@@ -99,7 +104,7 @@ void Core::forget_failures(model::EndpointId id, const PoolState& pool, Instant 
   ejector_.remove(id);
   ejector_.add(id, pool.declared.id, pool.declared.ejected_share_max);
   count_health(endpoints_.at(id));
-  load_.set_availability(id, routing::Availability::Open);
+  tell_availability(endpoints_.at(id));
   price_trouble(id, now);
   take_health_changes();
 }

@@ -19,6 +19,7 @@ void Core::on(const model::FirstToken& event, Instant now, Actions& out) {
   ejector_.first_token(request->endpoint, request->pass, now);
   index_.insert(request->endpoint, query(*request), cache::Residence::Held);
   if (EndpointState* endpoint = find(request->endpoint)) {
+    connects(*endpoint, true);
     const auto cached = static_cast<double>(request->cached_tokens);
     const double fresh = std::max(0.0, static_cast<double>(request->prompt_tokens) - cached);
     endpoint->fresh_done += fresh;

@@ -27,6 +27,7 @@ std::vector<EndpointView> Core::endpoints(model::PoolId pool, Instant now) const
     view.serves = state.declared.serves;
     view.observed = state.observed;
     view.unreachable = state.unreachable;
+    view.no_connection = state.no_connection;
     view.since_observed = state.observed ? now - state.observed_at : Duration::zero();
     view.factor = found->second.calibrator->endpoint_factor(id, now);
     view.kv_usage = state.kv_usage;

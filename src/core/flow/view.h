@@ -25,6 +25,7 @@ struct EndpointView {
   bool serves = true;               // false: it lists other models
   bool observed = false;            // a look has succeeded
   bool unreachable = false;         // the last look failed
+  bool no_connection = false;       // it did not even accept one
   Duration since_observed{};
   double factor = 1;                // of its speed against its pool's
   double kv_usage = -1;             // as the engine says, 0..1; negative: not told

@@ -48,7 +48,10 @@ template <class V> void fields(V& v, EngineState& x) {
     x.asleep);
 }
 template <class V> void fields(V& v, EndpointObserved& x) { v(x.endpoint, x.state); }
-template <class V> void fields(V& v, EndpointUnreachable& x) { v(x.endpoint); }
+template <class V> void fields(V& v, EndpointUnreachable& x) {
+  v(x.endpoint);
+  v(x.no_connection);
+}
 template <class V> void fields(V&, DrainOver&) {}
 template <class V> void fields(V&, Tick&) {}
 

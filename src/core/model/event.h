@@ -112,6 +112,7 @@ struct EndpointObserved {
 // A look at an engine failed.
 struct EndpointUnreachable {
   EndpointId endpoint;
+  bool no_connection = false;  // it did not even accept one: nobody is there
 };
 
 // We stop now: nothing more is admitted, and what is in flight is aborted and concluded. Until then

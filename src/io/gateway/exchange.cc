@@ -34,6 +34,7 @@ void Exchange::client_gone() {
   comment_.disarm();
   client_left_ = true;
   record_.status = kClientClosedRequest;
+  note_wait();
   if (phase_ == Phase::Attempt && endpoint_->drain_on_abort) {
     // The core hears of it when the engine is done; until then the engine's work is real.
     phase_ = Phase::Orphan;
@@ -46,6 +47,12 @@ void Exchange::client_gone() {
   deadline_.disarm();
   phase_ = Phase::Core;
   worker_.emit(model::ClientGone{id_});
+}
+
+// It waits no more, and was not served. For those who are, the core tells how long they waited.
+void Exchange::note_wait() {
+  if (waits_since_) record_.queued += worker_.loop().now() - *waits_since_;
+  waits_since_.reset();
 }
 
 // Whether reading from the engine has to wait for the client; one that left waits for nothing.
@@ -65,6 +72,7 @@ void Exchange::conclude(const model::Conclude& action) {
   }
   deadline_.disarm();
   comment_.disarm();
+  if (action.answer != Answer::PassOn) note_wait();
   if (client_left_) {
     const bool orphan = phase_ == Phase::Orphan;
     finish(action.outcome, false);

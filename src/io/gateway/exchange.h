@@ -89,6 +89,7 @@ class Exchange {
   void meet(const http::RequestHead& head);
   bool admit(const http::RequestHead& head);
   void note_client(const http::RequestHead& head);
+  void note_wait();
   void note_unread(const http::RequestHead& head, Read read, Instant begun);
   bool serve_local(const http::RequestHead& head);
   bool find_api(std::string_view path);
@@ -160,6 +161,7 @@ class Exchange {
   std::optional<std::string> other_type_;  // Content-Type of what came instead of a stream
   Duration retry_after_{-1};
   Instant attempt_begun_{};
+  std::optional<Instant> waits_since_;  // no attempt runs, and none has succeeded
   std::uint64_t decision_ = 0;
   bool first_token_told_ = false;
   std::int64_t signs_seen_ = 0;       // of AnswerRelay::signs()

@@ -56,6 +56,7 @@ void Exchange::dispatch(const model::Dispatch& action) {
   tokens_told_ = 0;
   retried_stale_ = false;
   record_.queued += action.queued;
+  waits_since_.reset();
   record_.attempts++;
   record_.first_token = Duration(-1);
   attempt_begun_ = worker_.loop().now();
@@ -349,6 +350,7 @@ void Exchange::end_attempt(AttemptResult result) {
   comment_.disarm();
   const bool orphan = phase_ == Phase::Orphan;
   phase_ = Phase::Judged;
+  waits_since_ = worker_.loop().now();
   if (relay_.status() != 0) {
     record_.usage = relay_.usage();
     record_.tokens = relay_.tokens();

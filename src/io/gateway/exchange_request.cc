@@ -217,6 +217,7 @@ void Exchange::hand_to_core(std::string_view body) {
   if (record_.request_id.empty()) record_.request_id = worker_.request_name(id_);
   else worker_.remember_name(record_.request_id, id_);
   record_.core_knew = true;
+  waits_since_ = worker_.loop().now();
 
   model::RequestArrived arrived;
   arrived.request = id_;

@@ -120,7 +120,7 @@ void Session::read_ready() {
 
 void Session::read_again() {
   if (phase_ == Phase::Head) advance();
-  if (phase_ == Phase::Head || phase_ == Phase::Linger) read_ready();
+  read_ready();
 }
 
 void Session::advance() {

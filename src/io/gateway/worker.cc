@@ -122,6 +122,7 @@ void Worker::take(net::Fd connection, const net::Address& peer) {
   const std::int64_t limit = shared_.connections_max.load(std::memory_order_relaxed);
   if (limit > 0 && shared_.connections.load(std::memory_order_relaxed) >= limit) {
     shared_.metrics.connections_refused.add();
+    log_crowd(limit);
     return;
   }
   auto stream = net::Stream::accepted(std::move(connection), tls_);
@@ -160,7 +161,8 @@ bool Worker::withheld(std::string_view name) const {
     return true;
   }
   // The first keeps llama.cpp generating after a disconnect; the others pin a rank or a priority.
-  return is("x-conversation-id") || is("x-data-parallel-rank") || is("x-vllm-priority");
+  return is("x-conversation-id") || is("x-data-parallel-rank") || is("x-vllm-priority") ||
+         is("priority");
 }
 
 void Worker::carry(const model::Action& action) {
@@ -175,15 +177,6 @@ void Worker::carry(const model::Action& action) {
 }
 
 void Worker::end_turn() {
-  if (!read_later_.empty()) {
-    std::vector<Session*> sessions;
-    sessions.swap(read_later_);
-    loop_->post([this, sessions = std::move(sessions)] {
-      for (Session* session : sessions) {
-        if (sessions_.contains(session)) session->read_again();
-      }
-    });
-  }
   // Carrying out actions may give rise to further events (an engine refuses at once).
   while (!batch_.empty()) {
     std::vector<model::Event> batch;
@@ -203,6 +196,15 @@ void Worker::end_turn() {
     return true;
   });
   pool_.end_turn();
+  if (!read_later_.empty()) {
+    std::vector<Session*> sessions;
+    sessions.swap(read_later_);
+    loop_->post([this, sessions = std::move(sessions)] {
+      for (Session* session : sessions) {
+        if (sessions_.contains(session)) session->read_again();
+      }
+    });
+  }
   if (sent_ > 0) shared_.metrics.bytes_out.add(std::exchange(sent_, 0));
 }
 
@@ -341,6 +343,13 @@ void Worker::release_body(std::size_t bytes) {
   const auto less = static_cast<std::int64_t>(bytes);
   shared_.body_bytes.fetch_sub(less, std::memory_order_relaxed);
   shared_.metrics.body_bytes.add(-static_cast<double>(less));
+}
+
+void Worker::log_crowd(std::int64_t limit) {
+  if (!due(crowd_told_)) return;
+  telemetry::log_warn("clients are turned away: as many connections are open as "
+                      "Gateway.limits.connections allows (0: half of the open files allowed)",
+                      {{"limit", limit}});
 }
 
 void Worker::log_no_stream(std::string_view endpoint, std::string_view content_type) {

@@ -76,6 +76,8 @@ class Worker {
   // No connection could be opened, to anybody or from anybody: that is ours to mend, not an
   // engine's. Said once in a while.
   void log_shortage(std::string_view what, std::string_view why);
+  // More clients than may connect. Said once in a while.
+  void log_crowd(std::int64_t limit);
   // A stream was asked for, and what came instead is of no use. Said once in a while.
   void log_no_stream(std::string_view endpoint, std::string_view content_type);
   // An engine refuses our key or does not know the model. Said once in a while.
@@ -119,6 +121,7 @@ class Worker {
   std::string series_key_;
   std::optional<Instant> shortage_told_;
   std::optional<Instant> bodies_told_;
+  std::optional<Instant> crowd_told_;
   std::optional<Instant> no_stream_told_;
   std::optional<Instant> unfit_told_;
   net::Timer progress_timer_;

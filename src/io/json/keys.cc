@@ -70,6 +70,10 @@ constexpr std::array<Entry, kKeyCount> kEntries = {{
     {"routed_dp_rank", kAll},
     {"disagg_prefill_dp_rank", kAll},
     {"id_slot", kAll},
+    {"ec_transfer_params", kAll},
+    {"vllm_xargs", kAll},
+    {"request_id", kAll},
+    {"rid", kAll},
 }};
 
 constexpr std::size_t kNameMax = 22;

@@ -17,17 +17,20 @@ enum class Key : std::uint8_t {
   PromptEmbeds, Input, Instructions, System, ChatTemplate, ChatTemplateKwargs, Documents,
   ReasoningEffort, ResponseFormat, Text, JsonSchema, GuidedJson, StructuredOutputs, OutputFormat,
   KvTransferParams, BootstrapHost, BootstrapPort, BootstrapRoom, DataParallelRank, RoutedDpRank,
-  DisaggPrefillDpRank, IdSlot,
+  DisaggPrefillDpRank, IdSlot, EcTransferParams, VllmXargs, RequestId, Rid,
   None
 };
 inline constexpr std::size_t kKeyCount = static_cast<std::size_t>(Key::None);
 
-// By these a body would say which rank or slot serves it, from where an engine fetches its cache
-// and who goes first: that is decided here, and no engine gets them from a client.
+// By these a body would say which rank or slot serves it, from where an engine fetches its cache,
+// who goes first and under which name an engine knows it (and may be told to abort it): that is
+// decided here, and no engine gets them from a client.
 inline constexpr std::array kSteering = {
     Key::Priority,         Key::KvTransferParams, Key::BootstrapHost,
     Key::BootstrapPort,    Key::BootstrapRoom,    Key::DataParallelRank,
-    Key::RoutedDpRank,     Key::DisaggPrefillDpRank, Key::IdSlot};
+    Key::RoutedDpRank,     Key::DisaggPrefillDpRank, Key::IdSlot,
+    Key::EcTransferParams, Key::VllmXargs,           Key::RequestId,
+    Key::Rid};
 
 std::string_view name(Key key);
 // The key of that name if the gateway reads it in requests of this API, else None.

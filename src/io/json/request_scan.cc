@@ -166,6 +166,10 @@ bool Scanner::member(Key key) {
     case Key::RoutedDpRank:
     case Key::DisaggPrefillDpRank:
     case Key::IdSlot:
+    case Key::EcTransferParams:
+    case Key::VllmXargs:
+    case Key::RequestId:
+    case Key::Rid:
     case Key::None: break;
   }
   return c_.skip(1);

@@ -233,6 +233,7 @@ void Observer::Watch::fail(std::string reason, bool refused) {
   bool reached = phase_ == Phase::Asking && conversation_.looking();
   std::string what = phase_ == Phase::Asking ? "GET " + std::string(conversation_.path()) + ": "
                                              : std::string("connecting: ");
+  const bool no_connection = phase_ == Phase::Connecting || phase_ == Phase::Checking;
   ++observer_.stats_.failures;
   observer_.give_storage(exchange_.release());
   disconnect();
@@ -251,7 +252,7 @@ void Observer::Watch::fail(std::string reason, bool refused) {
   if (observer_.sink_.event) {
     const std::vector<Member> members = target_.members;
     for (std::size_t i = 0; i < members.size() && !closed_; ++i) {
-      observer_.sink_.event(model::EndpointUnreachable{members[i].endpoint});
+      observer_.sink_.event(model::EndpointUnreachable{members[i].endpoint, no_connection});
     }
   }
   if (!closed_) first_outcome();
