@@ -52,6 +52,9 @@ void World::begin(const Fault& fault) {
       return tell_cache(number);
     case Kind::Leave:
     case Kind::Reclaim: host.declared = false; return apply();
+    case Kind::Reassign:
+      ++reassigned_[host.group];
+      return apply();
     case Kind::Sever:
       catch_up(host);
       read_all_progress(number);
@@ -97,6 +100,9 @@ void World::end(const Fault& fault) {
     case Kind::Drop: host.drop = 0; return;
     case Kind::Sleep: return wake_up(number);
     case Kind::Unlist: host.serves = true; return apply();
+    case Kind::Reassign:
+      --reassigned_[host.group];
+      return apply();
     case Kind::Reprice:
       price_factor_ /= fault.amount;
       limit_cut_ -= kConcurrencyCut;

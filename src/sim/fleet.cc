@@ -52,6 +52,9 @@ model::Fleet World::fleet() const {
     m.loras = {"adapter-1", "adapter-2"};
     fleet.models.push_back(m);
   }
+  const model::ModelId nobodys(static_cast<std::uint32_t>(models.size() + 1));
+  fleet.models.emplace_back().id = nobodys;
+  fleet.models.back().name = "nobody's";
   for (std::size_t i = 0; i < scenario_.groups.size(); ++i) {
     const EngineGroup& group = scenario_.groups[i];
     model::Pool pool;
@@ -69,6 +72,8 @@ model::Fleet World::fleet() const {
         group.concurrency_max > 0 ? std::max(1, group.concurrency_max - limit_cut_) : 0;
     pool.dispatch = group.dispatch;
     if (!group.profile.empty()) fleet.models[pool.model.value() - 1].profile = group.profile;
+    const auto reassigned = reassigned_.find(i);
+    if (reassigned != reassigned_.end() && reassigned->second > 0) pool.model = nobodys;
     fleet.pools.push_back(pool);
   }
   for (const Host& host : hosts_) {

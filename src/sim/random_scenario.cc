@@ -156,7 +156,8 @@ void add_random_outages(Rng& rng, double run_seconds, Scenario& s) {
   const std::uint64_t outages = pick<std::uint64_t>(rng, {0, 0, 1, 4});
   for (std::uint64_t i = 0; i < outages; ++i) {
     Fault fault;
-    fault.kind = pick(rng, {Kind::Sever, Kind::Delay, Kind::Drop, Kind::Sleep, Kind::Reclaim});
+    fault.kind = pick(rng, {Kind::Sever, Kind::Delay, Kind::Drop, Kind::Sleep, Kind::Reclaim,
+                            Kind::Reassign});
     fault.at = Instant{} + seconds(rng.uniform(0, run_seconds));
     fault.lasts = seconds(rng.uniform(0.1, run_seconds / 4));
     fault.engine = rng.below(engines);

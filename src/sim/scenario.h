@@ -121,6 +121,7 @@ struct Fault {
     Drop,      // a share `amount` of requests gets lost on the way
     Sleep,     // the engine gives its memory away; what runs is lost; then it wakes
     Reclaim,   // its node is taken away after notice of this duration; a new one starts
+    Reassign,  // a reload gives its pool another model, which nobody asks for
   };
   Kind kind = Kind::Die;
   Instant at{};

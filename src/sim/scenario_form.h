@@ -104,7 +104,7 @@ struct DrawnFaults {
 template <typename Visitor>
 void describe(Visitor& v, DrawnFaults& c) {
   v(c.count, "count", "How many.", Range{0, 10'000});
-  v(c.kinds, "kinds", "Of which kinds; without any, of all that hit one engine.", Range{0, 16});
+  v(c.kinds, "kinds", "Of which kinds; without any, of all that hit one engine.", Range{0, 18});
   v(c.from, "from", "The first may begin then.", Range{0, 1e9});
   v(c.until, "until", "The last begins before then.", Range{0, 1e9});
   v(c.lasts, "lasts", "Mean time that one lasts; it is drawn, too.", Range{0.001, 1e6});
@@ -261,5 +261,5 @@ struct signalbox::EnumNames<signalbox::sim::Fault::Kind> {
       {Kind::Freeze, "freeze"},     {Kind::Forget, "forget"}, {Kind::Leave, "leave"},
       {Kind::Unlist, "unlist"},     {Kind::Reprice, "reprice"}, {Kind::Drain, "drain"},
       {Kind::Sever, "sever"},       {Kind::Delay, "delay"},   {Kind::Drop, "drop"},
-      {Kind::Sleep, "sleep"},       {Kind::Reclaim, "reclaim"}};
+      {Kind::Sleep, "sleep"},       {Kind::Reclaim, "reclaim"}, {Kind::Reassign, "reassign"}};
 };

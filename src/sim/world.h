@@ -267,6 +267,7 @@ class World {
   std::vector<Seat> seats_;          // by id of endpoint, less one
   double price_factor_ = 1;
   int limit_cut_ = 0;                // taken off declared concurrency limits
+  std::map<std::size_t, int> reassigned_;  // groups whose pool has another model now
   std::unordered_map<std::uint64_t, Task> tasks_;         // looked up, never walked
   std::unordered_map<model::RequestId, Client> clients_;  // likewise
   std::map<truth::SequenceId, Flight> flights_;
