@@ -142,15 +142,23 @@ std::string AdminApi::fleet() const {
   for (const model::Pool& pool : published->fleet->pools) {
     std::vector<flow::EndpointView> views;
     Json accuracy;
+    flow::DispatchView dispatch;
     // One pool a look: the lock is held for a moment only.
     host_.read([&](const flow::Flow& flow) {
       views = flow.endpoints(pool.id, net::now());
       if (const auto* a = flow.accuracy(pool.id)) accuracy = accuracy_json(*a);
+      dispatch = flow.dispatch(pool.id);
     });
     Json entry = {{"name", pool.name}, {"engine", std::string(name(pool.engine))},
                   {"accelerator", pool.accelerator}, {"accuracy", accuracy}};
     for (const model::Model& m : published->fleet->models) {
       if (m.id == pool.model) entry["model"] = m.name;
+    }
+    entry["dispatch"] = {{"mode", std::string(name(dispatch.mode))}};
+    if (dispatch.mode == model::DispatchMode::Shuttle) {
+      entry["dispatch"]["instances"] = dispatch.instances;
+      entry["dispatch"]["pass_seconds"] = to_seconds(dispatch.pass);
+      entry["dispatch"]["window_seconds"] = to_seconds(dispatch.window);
     }
     entry["endpoints"] = Json::array();
     for (const flow::EndpointView& v : views) {

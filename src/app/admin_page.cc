@@ -189,8 +189,8 @@ std::string endpoints_table(const Json& fleet) {
 }
 
 std::string pools_table(const Json& fleet) {
-  Table table({"POOL", "MODEL", "ENGINE", "ENDPOINTS", "IN FLIGHT", "TTFT ERROR %", "E2E ERROR %",
-               "ANSWERS"});
+  Table table({"POOL", "MODEL", "ENGINE", "ENDPOINTS", "DISPATCH", "PASS s", "IN FLIGHT",
+               "TTFT ERROR %", "E2E ERROR %", "ANSWERS"});
   for (const Json& pool : list(fleet, "pools")) {
     const Json& endpoints = list(pool, "endpoints");
     double in_flight = 0;
@@ -201,8 +201,11 @@ std::string pools_table(const Json& fleet) {
       if (number(quantity, "count") == 0) return std::string();
       return fixed(100 * number(quantity, "median_error"), 1);
     };
+    const Json& dispatch = member(pool, "dispatch");
+    const double pass = number(dispatch, "pass_seconds");
     table.row({text_of(pool, "name"), text_of(pool, "model"), text_of(pool, "engine"),
-               std::to_string(endpoints.size()), fixed(in_flight, 0), error("ttft"), error("e2e"),
+               std::to_string(endpoints.size()), text_of(dispatch, "mode"),
+               pass > 0 ? fixed(pass, 2) : "", fixed(in_flight, 0), error("ttft"), error("e2e"),
                text_of(member(accuracy, "e2e"), "count")});
   }
   return table.text();

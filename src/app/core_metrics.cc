@@ -76,11 +76,16 @@ void collect_core_metrics(TextWriter& w, host::CoreHost& host,
 
   std::vector<Row> rows;
   std::vector<std::pair<std::string, perf::Accuracy>> accuracies;
+  std::vector<std::pair<std::string, flow::DispatchView>> shuttles;
   for (const model::Pool& pool : published.fleet->pools) {
     std::vector<flow::EndpointView> views;
     host.read([&](const flow::Flow& flow) {
       views = flow.endpoints(pool.id, net::now());
       if (const auto* a = flow.accuracy(pool.id)) accuracies.emplace_back(pool.name, *a);
+      const flow::DispatchView dispatch = flow.dispatch(pool.id);
+      if (dispatch.mode == model::DispatchMode::Shuttle) {
+        shuttles.emplace_back(pool.name, dispatch);
+      }
     });
     for (flow::EndpointView& view : views) {
       const gateway::EndpointAccess* access = published.endpoint(view.id);
@@ -106,6 +111,12 @@ void collect_core_metrics(TextWriter& w, host::CoreHost& host,
   per_endpoint(w, rows, "signalbox_endpoint_observed_age_seconds", "Since the last good look.",
                [](const View& v) { return v.observed ? to_seconds(v.since_observed) : -1.0; });
   write_errors(w, accuracies);
+  w.family("signalbox_pool_pass_seconds", MetricType::Gauge,
+           "Mean length of a pass over an engine's ranks, where requests depart by shuttle.");
+  for (const auto& [pool, view] : shuttles) w.sample({{"pool", pool}}, to_seconds(view.pass));
+  w.family("signalbox_pool_window_seconds", MetricType::Gauge,
+           "Mean time between the departures of two engines, where requests depart by shuttle.");
+  for (const auto& [pool, view] : shuttles) w.sample({{"pool", pool}}, to_seconds(view.window));
 }
 
 }  // namespace signalbox::app

@@ -7,6 +7,12 @@
 
 namespace signalbox::dispatch {
 
+double share_that_waits(std::span<const Berth> others) {
+  if (others.empty()) return 0.6;
+  const auto go_on = std::ranges::count_if(others, [](const Berth& b) { return b.passes > 0; });
+  return 0.1 + 0.5 * static_cast<double>(go_on) / static_cast<double>(others.size());
+}
+
 double berth_cost(const Berth& berth, const Passenger& p, const Instance& instance,
                   const Crowd& crowd) {
   const double tokens = p.least_tokens();

@@ -4,6 +4,8 @@
 // chunk, so it belongs where passes are long already. Pure.
 #pragma once
 
+#include <span>
+
 #include "core/dispatch/pass.h"
 
 namespace signalbox::dispatch {
@@ -19,8 +21,13 @@ struct Berth {
 // What all who wait, and those still to come, mean for one instance.
 struct Crowd {
   double pass_seconds = 0;  // of a pass with this instance's share of those who wait
-  double arrivals = 0;      // per second and instance
+  double arrivals = 0;      // of those who will wait for it, per second
 };
+
+// Of an instance's share of those who come during a long pass, how many wait for its end: the more,
+// the more of the other instances go on with long prompts, too; else one of them opens sooner.
+// 0.1 to 0.6, found by trial (docs/results/shuttle.md).
+double share_that_waits(std::span<const Berth> others);
 
 // Seconds, of everybody: until it has been computed there, and the longer wait of those who come
 // meanwhile, who on the mean wait half of each pass: Σ over passes of arrivals·(longer² - pass²)/2.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 namespace signalbox::dispatch {
 namespace {
@@ -40,6 +41,12 @@ TEST_F(BerthTest, AShortPromptWaitsForAShortPass) {
 TEST_F(BerthTest, ALongPromptGoesWherePassesAreLongOnceOthersCome) {
   EXPECT_LT(cost(idle_, 16'000), cost(rolling_, 16'000)) << "nobody else comes";
   EXPECT_GT(cost(idle_, 16'000, 10), cost(rolling_, 16'000, 10));
+}
+
+TEST_F(BerthTest, TheMoreInstancesAreBusyForLongTheMoreWaitForThisOne) {
+  EXPECT_NEAR(share_that_waits(std::vector<Berth>{idle_, idle_}), 0.1, 1e-9);
+  EXPECT_NEAR(share_that_waits(std::vector<Berth>{idle_, rolling_}), 0.35, 1e-9);
+  EXPECT_NEAR(share_that_waits(std::vector<Berth>{rolling_, rolling_}), 0.6, 1e-9);
 }
 
 TEST_F(BerthTest, ItPaysForEveryPassThatItMakesLonger) {

@@ -153,7 +153,7 @@ void Core::stay_for_better(const PoolState& pool, const Instance& instance,
   const double instances = static_cast<double>(others_.size() + 1);
   const dispatch::Crowd crowd{
       car.overhead_seconds + waiting / instances / static_cast<double>(car.ranks.size()),
-      pool.arrivals.per_second(now) / instances};
+      dispatch::share_that_waits(others_) * pool.arrivals.per_second(now) / instances};
   std::erase_if(line_, [&](const dispatch::Passenger& p) {
     const double patience =
         config_.dispatch.home_patience * (car.overhead_seconds + p.least_seconds()) +
@@ -166,6 +166,13 @@ void Core::stay_for_better(const PoolState& pool, const Instance& instance,
   });
 }
 
+// Its own hold may be what fills the rank.
+bool Core::could_take(const Request& request, model::EndpointId id, const routing::Query& q) const {
+  routing::Reason why{};
+  return load_.feasible(id, q, &why) ||
+         (why == routing::Reason::Full && request.held_for == id);
+}
+
 // Nothing: no rank can take it, or it should wait for the instance that holds its prefix.
 std::optional<dispatch::Passenger> Core::passenger(const Request& request, const PoolState& pool,
                                                    const Instance& instance,
@@ -176,12 +183,7 @@ std::optional<dispatch::Passenger> Core::passenger(const Request& request, const
   int able = 0, home = -1;
   for (std::size_t rank = 0; rank < instance.ranks.size(); ++rank) {
     const model::EndpointId id = instance.ranks[rank];
-    routing::Reason why{};
-    // Its own hold may be what fills the rank.
-    if (!load_.feasible(id, q, &why) &&
-        !(why == routing::Reason::Full && request.held_for == id)) {
-      continue;
-    }
+    if (!could_take(request, id, q)) continue;
     const auto cached = static_cast<double>(match_.cached_tokens(id));
     sum += cached;
     ++able;
@@ -202,7 +204,7 @@ std::optional<dispatch::Passenger> Core::passenger(const Request& request, const
   p.home_context = most;
   p.home_tokens = to_do(most);
   p.home_seconds = c.prefill_work(p.home_tokens, most);
-  if (!may_leave_home(pool, instance, p.least_seconds(), c, now)) return std::nullopt;
+  if (!may_leave_home(request, q, pool, instance, p.least_seconds(), c, now)) return std::nullopt;
   if (q.ttft != Duration::max()) {
     p.latest = request.at + q.ttft - from_seconds(c.a + p.least_seconds());
   }
@@ -211,8 +213,9 @@ std::optional<dispatch::Passenger> Core::passenger(const Request& request, const
 
 // Whether a request whose match is in match_ and that takes `seconds` here may go here, though
 // another instance holds more of it.
-bool Core::may_leave_home(const PoolState& pool, const Instance& instance, double seconds,
-                          const perf::Coefficients& c, Instant now) const {
+bool Core::may_leave_home(const Request& request, const routing::Query& q, const PoolState& pool,
+                          const Instance& instance, double seconds, const perf::Coefficients& c,
+                          Instant now) const {
   if (match_.levels.empty()) return true;
   const cache::Level& deepest = match_.levels.front();
   for (const model::EndpointId holder : deepest.holders) {
@@ -220,6 +223,7 @@ bool Core::may_leave_home(const PoolState& pool, const Instance& instance, doubl
     if (at == endpoints_.end() || at->second.declared.pool != pool.declared.id) continue;
     const Instance& home = pool.instances[at->second.instance];
     if (&home == &instance) return true;
+    if (!at->second.healthy || !could_take(request, holder, q)) continue;
     const auto cached = static_cast<double>(deepest.tokens);
     const double fresh = std::max(1.0, static_cast<double>(match_.prompt_tokens) - cached);
     return dispatch::leaves_home(config_.dispatch, to_seconds(home.gate.busy(now)),

@@ -161,6 +161,7 @@ class Core {
   Totals totals() const;
   std::vector<EndpointView> endpoints(model::PoolId pool, Instant now) const;
   PoolView pool(model::PoolId pool) const;
+  DispatchView dispatch(model::PoolId pool) const;
   const DecisionRing& decisions() const { return decisions_; }
   const ledger::Ledger& ledger() const { return ledger_; }
   const perf::Accuracy* accuracy(model::PoolId pool) const;
@@ -229,8 +230,10 @@ class Core {
   std::optional<dispatch::Passenger> passenger(const Request& request, const PoolState& pool,
                                                const Instance& instance,
                                                const perf::Coefficients& c, Instant now);
-  bool may_leave_home(const PoolState& pool, const Instance& instance, double seconds,
-                      const perf::Coefficients& c, Instant now) const;
+  bool could_take(const Request& request, model::EndpointId id, const routing::Query& q) const;
+  bool may_leave_home(const Request& request, const routing::Query& q, const PoolState& pool,
+                      const Instance& instance, double seconds, const perf::Coefficients& c,
+                      Instant now) const;
   bool depart(Request& request, model::EndpointId id, double pass_seconds, Instant now,
               Actions& out);
   void seat_the_seatless(PoolState& pool, Instant now, Actions& out);

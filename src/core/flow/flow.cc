@@ -28,6 +28,7 @@ std::vector<EndpointView> Flow::endpoints(model::PoolId pool, Instant now) const
   return core_->endpoints(pool, now);
 }
 PoolView Flow::pool(model::PoolId pool) const { return core_->pool(pool); }
+DispatchView Flow::dispatch(model::PoolId pool) const { return core_->dispatch(pool); }
 const DecisionRing& Flow::decisions() const { return core_->decisions(); }
 const ledger::Ledger& Flow::ledger() const { return core_->ledger(); }
 const perf::Accuracy* Flow::accuracy(model::PoolId pool) const { return core_->accuracy(pool); }

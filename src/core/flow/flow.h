@@ -53,6 +53,7 @@ class Flow {
   Totals totals() const;
   std::vector<EndpointView> endpoints(model::PoolId pool, Instant now) const;
   PoolView pool(model::PoolId pool) const;
+  DispatchView dispatch(model::PoolId pool) const;
   const DecisionRing& decisions() const;
   const ledger::Ledger& ledger() const;
   const perf::Accuracy* accuracy(model::PoolId pool) const;  // null: no such pool

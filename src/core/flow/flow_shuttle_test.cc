@@ -185,6 +185,26 @@ TEST_F(Shuttles, ThePrefixDecidesTheRank) {
   finish_all({same});
 }
 
+TEST_F(Shuttles, NobodyWaitsForAHomeWhereNobodyIs) {
+  start(2);
+  desk_->config.dispatch.hold_max = 0ms;
+  model::RequestArrived r = desk_->request();
+  r.prompt.bytes = 16'000;
+  r.prompt.chain = {{11, 8'000}, {12, 16'000}};
+  const auto first = desk_->arrive(r);
+  desk_->first_token(first);
+  desk_->complete(first);
+  const std::uint32_t home = static_cast<std::uint32_t>(engine_of(first)) * kRanks;
+  for (std::uint32_t i = 1; i <= kRanks; ++i) {
+    desk_->tell(model::EndpointUnreachable{model::EndpointId(home + i), true});
+  }
+  const auto next = desk_->arrive(r);
+  desk_->wait(1s);
+  ASSERT_TRUE(desk_->place(next));
+  EXPECT_NE(engine_of(next), engine_of(first));
+  finish_all({next});
+}
+
 TEST_F(Shuttles, ThousandsOfOrdersLeaveNobodyBehind) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Rng rng(seed, "shuttle");

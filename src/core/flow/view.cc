@@ -54,6 +54,19 @@ PoolView Core::pool(model::PoolId pool) const {
   return view;
 }
 
+DispatchView Core::dispatch(model::PoolId pool) const {
+  const auto found = pools_.find(pool);
+  if (found == pools_.end()) return {};
+  const dispatch::Rhythm& rhythm = found->second.rhythm;
+  DispatchView view;
+  view.mode = found->second.declared.dispatch;
+  if (view.mode != model::DispatchMode::Shuttle) return view;
+  view.instances = rhythm.instances;
+  view.pass = rhythm.pass;
+  view.window = rhythm.pass / std::max(1, rhythm.instances);
+  return view;
+}
+
 const perf::Accuracy* Core::accuracy(model::PoolId pool) const {
   const auto found = pools_.find(pool);
   return found == pools_.end() ? nullptr : &found->second.accuracy;

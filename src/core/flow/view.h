@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/model/fleet.h"
 #include "core/model/ids.h"
 #include "core/model/outcome.h"
 #include "core/perf/calibrator.h"
@@ -42,6 +43,14 @@ struct PoolView {
   perf::Uncertainty sigma;
   std::uint64_t prefill_observations = 0;
   std::uint64_t decode_observations = 0;
+};
+
+// How a pool's requests depart.
+struct DispatchView {
+  model::DispatchMode mode = model::DispatchMode::Immediate;
+  int instances = 0;   // by shuttle: engines that are healthy
+  Duration pass{};     // mean length of their passes; 0: none was seen
+  Duration window{};   // between departures of two engines, on the mean
 };
 
 struct Totals {

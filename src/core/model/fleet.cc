@@ -6,6 +6,15 @@
 
 namespace signalbox::model {
 
+std::string_view name(DispatchMode mode) {
+  switch (mode) {
+    case DispatchMode::Immediate: return "immediate";
+    case DispatchMode::Late: return "late";
+    case DispatchMode::Shuttle: return "shuttle";
+  }
+  CHECK(false);
+}
+
 std::string_view name(EngineKind kind) {
   switch (kind) {
     case EngineKind::Auto: return "auto";

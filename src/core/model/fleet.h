@@ -24,6 +24,7 @@ enum class DispatchMode : std::uint8_t {
 };
 
 std::string_view name(EngineKind kind);
+std::string_view name(DispatchMode mode);
 
 struct Model {
   ModelId id;
