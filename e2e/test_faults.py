@@ -1026,6 +1026,16 @@ class ManyBodies(Case):
     def held(self):
         return self.gateway.metrics()["signalbox_request_body_bytes"]
 
+    def test_a_length_that_is_only_announced_takes_no_room(self):
+        waiting = [self.gateway.connect() for _ in range(5)]
+        for connection in waiting:
+            connection.send(post(self.gateway, chat("large", padding="x" * 900_000))[:300])
+        body = chat("others", padding="x" * 500_000)
+        self.assertEqual(self.gateway.chat(body).status, 200)
+        for connection in waiting:
+            connection.close()
+        wait_for("what left is given back", lambda: self.held() == 0)
+
     def test_a_body_beyond_all_that_may_be_held_is_refused_until_there_is_room(self):
         for chunks in (False, True):
             with self.subTest(chunks=chunks):

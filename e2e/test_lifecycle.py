@@ -482,6 +482,8 @@ class Tls(unittest.TestCase):
                 "engine": "openai", "tls": tls}), wait=False)
             answer = gateway.chat()
             self.assertIn(answer.status, (502, 503), answer)
+            wait_for("the log names the certificate",
+                     lambda: "its TLS certificate is refused" in gateway.process.log())
             self.assertEqual(gateway.stop(), 0)
         self.assertEqual(len(fake.requests), calls)
 

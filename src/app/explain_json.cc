@@ -2,6 +2,8 @@
 // Every candidate with its inputs and terms, the runner-up, and what would have flipped the choice.
 #include "app/explain_json.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "core/routing/explanation.h"
@@ -116,6 +118,12 @@ void add_full(Json& out, const flow::DecisionRecord& record, const gateway::Publ
       out["sentence"] = "it has a place and stays here until an engine begins a pass that takes it "
                         "(shuttle)";
       return;
+  }
+  if (record.boarded > 0) {
+    out["sentence"] = fmt::format(
+        "it departed by shuttle: {} boarded this pass of the engine, which should take {:.2f} s; "
+        "their places were planned over all who waited", record.boarded, record.pass_seconds);
+    return;
   }
   if (record.queue_full) {
     out["sentence"] = "it may not wait: every endpoint that could serve it is full, and the queue "

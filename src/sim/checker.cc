@@ -45,6 +45,7 @@ void Checker::applied(const flow::Setup& setup, Instant now) {
     if (!declared_.contains(id)) grammar_.declare(id);
   }
   declared_ = std::move(declared);
+  if (in_flight_max_ == 0) in_flight_max_ = setup.config.routing.in_flight_max;
   queue_requests_max_ =
       std::max<std::int64_t>(queue_requests_max_, setup.config.admission.queue_requests_max);
   queue_bytes_max_ = std::max(queue_bytes_max_, setup.config.admission.queue_bytes_max.value);
@@ -205,6 +206,7 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
         return !entry.second.endpoint && !entry.second.attempt && entry.second.lora == 0;
       });
   bool room = false, served = false;
+  std::int64_t in_flight = 0;
   if (waits) {
     for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {
       const bool open = view.standing == recovery::Standing::In ||
@@ -212,9 +214,11 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
       if (asleep_.contains(view.id) || view.no_connection) continue;
       room |= open && view.serves && view.load.ours + view.load.others < view.load.limit;
       served |= view.load.ours > view.load.held;
+      in_flight += view.load.ours;
     }
   }
   if (waits && fleet_->pools.front().dispatch != model::DispatchMode::Immediate) room &= !served;
+  room &= in_flight < in_flight_max_;
   if (!waits || !room) idle_capacity_since_ = kNever;
   else idle_capacity_since_ = std::min(idle_capacity_since_, now);
   if (waits && room && now - idle_capacity_since_ > kStuck) {

@@ -50,8 +50,11 @@ void World::begin(const Fault& fault) {
       catch_up(host);
       host.engine->drop_cache();
       return tell_cache(number);
-    case Kind::Leave:
-    case Kind::Reclaim: host.declared = false; return apply();
+    case Kind::Reclaim:
+      host.given_notice = true;
+      host.declared = false;
+      return apply();
+    case Kind::Leave: host.declared = false; return apply();
     case Kind::Reassign:
       ++reassigned_[host.group];
       return apply();
@@ -92,6 +95,7 @@ void World::end(const Fault& fault) {
     case Kind::Freeze: host.frozen = false; return;
     case Kind::Leave: return join_again(number);
     case Kind::Reclaim:
+      if (!host.given_notice) return;  // two of one node: this one has come in its place
       if (!host.gone) die(number);
       host.gone = true;
       return join_again(number);

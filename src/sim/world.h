@@ -70,6 +70,7 @@ class World {
     bool serves = true;              // lists the pool's model
     bool down = false;
     bool gone = false;               // for ever
+    bool given_notice = false;  // its node will be taken away
     bool replaced = false;           // a newcomer comes up in its place
     bool asleep = false;
     bool frozen = false;

@@ -10,10 +10,7 @@
 namespace signalbox::flow {
 namespace {
 
-// Of those who wait, how many are considered for one pass, and how many that had no place are asked
-// whether there is one now.
-constexpr int kLine = 128;
-constexpr int kSeatless = 4;
+constexpr int kLine = 128;             // of those who wait, how many are considered for one pass
 constexpr double kRhythmWeight = 0.2;  // of the newest pass
 
 }  // namespace
@@ -89,7 +86,8 @@ void Core::board(PoolState& pool, Instance& instance, Instant now, Actions& out)
   for (const dispatch::Departure& seat : plan.departures) {
     const dispatch::Passenger& p = plan.line[seat.passenger];
     Request& request = *find(p.request);
-    if (!depart(request, instance.ranks[seat.rank], length, now, out)) continue;
+    const int boards = static_cast<int>(plan.departures.size());
+    if (!depart(request, instance.ranks[seat.rank], boards, length, now, out)) continue;
     boarded_.push_back({p.request, request.attempt, seat.rank, p.tokens_on(seat.rank),
                         p.context_on(seat.rank), !request.arrived.stream});
   }
@@ -116,7 +114,8 @@ void Core::pass_begins(Instance& instance, const dispatch::Instance& car, Instan
   instance.gate.depart(now, from_seconds(car.pass_seconds()), car.chunk_tokens, boarded_);
 }
 
-// Those who may board this instance.
+// Those who may board this instance: held for this pool, or without a place, because all are full
+// of those held.
 void Core::line_up(const PoolState& pool, const Instance& instance, const perf::Coefficients& c,
                    Instant now) {
   line_.clear();
@@ -124,7 +123,8 @@ void Core::line_up(const PoolState& pool, const Instance& instance, const perf::
   for (model::RequestId id = queue_.front(pool.declared.model); id && looked < kLine;
        id = queue_.next(id), ++looked) {
     const Request& request = *find(id);
-    if (pool_of(request.held_for) != &pool) continue;
+    const PoolState* place = pool_of(request.held_for);
+    if (place != nullptr && place != &pool) continue;
     if (auto p = passenger(request, pool, instance, c, now)) line_.push_back(*p);
   }
 }
@@ -166,11 +166,10 @@ void Core::stay_for_better(const PoolState& pool, const Instance& instance,
   });
 }
 
-// Its own hold may be what fills the rank.
-bool Core::could_take(const Request& request, model::EndpointId id, const routing::Query& q) const {
+// A rank that is full of those who wait for it has room for who boards.
+bool Core::could_take(model::EndpointId id, const routing::Query& q) const {
   routing::Reason why{};
-  return load_.feasible(id, q, &why) ||
-         (why == routing::Reason::Full && request.held_for == id);
+  return load_.feasible(id, q, &why) || (why == routing::Reason::Full && load_.has_room(id));
 }
 
 // Nothing: no rank can take it, or it should wait for the instance that holds its prefix.
@@ -183,7 +182,7 @@ std::optional<dispatch::Passenger> Core::passenger(const Request& request, const
   int able = 0, home = -1;
   for (std::size_t rank = 0; rank < instance.ranks.size(); ++rank) {
     const model::EndpointId id = instance.ranks[rank];
-    if (!could_take(request, id, q)) continue;
+    if (!could_take(id, q)) continue;
     const auto cached = static_cast<double>(match_.cached_tokens(id));
     sum += cached;
     ++able;
@@ -204,7 +203,7 @@ std::optional<dispatch::Passenger> Core::passenger(const Request& request, const
   p.home_context = most;
   p.home_tokens = to_do(most);
   p.home_seconds = c.prefill_work(p.home_tokens, most);
-  if (!may_leave_home(request, q, pool, instance, p.least_seconds(), c, now)) return std::nullopt;
+  if (!may_leave_home(q, pool, instance, p.least_seconds(), c, now)) return std::nullopt;
   if (q.ttft != Duration::max()) {
     p.latest = request.at + q.ttft - from_seconds(c.a + p.least_seconds());
   }
@@ -213,7 +212,7 @@ std::optional<dispatch::Passenger> Core::passenger(const Request& request, const
 
 // Whether a request whose match is in match_ and that takes `seconds` here may go here, though
 // another instance holds more of it.
-bool Core::may_leave_home(const Request& request, const routing::Query& q, const PoolState& pool,
+bool Core::may_leave_home(const routing::Query& q, const PoolState& pool,
                           const Instance& instance, double seconds, const perf::Coefficients& c,
                           Instant now) const {
   if (match_.levels.empty()) return true;
@@ -223,7 +222,7 @@ bool Core::may_leave_home(const Request& request, const routing::Query& q, const
     if (at == endpoints_.end() || at->second.declared.pool != pool.declared.id) continue;
     const Instance& home = pool.instances[at->second.instance];
     if (&home == &instance) return true;
-    if (!at->second.healthy || !could_take(request, holder, q)) continue;
+    if (!at->second.healthy || !could_take(holder, q)) continue;
     const auto cached = static_cast<double>(deepest.tokens);
     const double fresh = std::max(1.0, static_cast<double>(match_.prompt_tokens) - cached);
     return dispatch::leaves_home(config_.dispatch, to_seconds(home.gate.busy(now)),
@@ -234,13 +233,13 @@ bool Core::may_leave_home(const Request& request, const routing::Query& q, const
 }
 
 // False: the rank cannot take it now.
-bool Core::depart(Request& request, model::EndpointId id, double pass_seconds, Instant now,
-                  Actions& out) {
+bool Core::depart(Request& request, model::EndpointId id, int boarded, double pass_seconds,
+                  Instant now, Actions& out) {
   const model::EndpointId held_for = request.held_for;
   let_go(request, now);
   decisions_.prepare();
   const routing::Query q = ask(request);
-  if (!load_.feasible(id, q)) {
+  if (!could_take(id, q)) {
     if (held_for) place_waiting(request, now, out);
     return false;
   }
@@ -250,7 +249,7 @@ bool Core::depart(Request& request, model::EndpointId id, double pass_seconds, I
   decision.count = 1;
   decision.evaluated = 1;
   decision.ask = load_.ask(q, now);
-  decision.candidates[0] = load_.inputs(id, q, now);
+  decision.candidates[0] = load_.without_held(load_.inputs(id, q, now));
   ++totals_.decisions;
   ++totals_.candidates_evaluated;
   dispatch(request, decision, now, out);
@@ -263,21 +262,10 @@ bool Core::depart(Request& request, model::EndpointId id, double pass_seconds, I
   if (DecisionRecord* record = decisions_.find(request.decision)) {
     record->ttft_predicted = request.ttft_predicted;
     record->e2e_predicted = request.e2e_predicted;
+    record->boarded = boarded;
+    record->pass_seconds = pass_seconds;
   }
   return true;
-}
-
-// Places have become free: the first of those who had none may have one now.
-void Core::seat_the_seatless(PoolState& pool, Instant now, Actions& out) {
-  model::RequestId next = queue_.front(pool.declared.model);
-  int asked = 0;
-  for (int looked = 0; next && looked < kLine && asked < kSeatless; ++looked) {
-    Request& request = *find(next);
-    next = queue_.next(next);
-    if (request.held_for) continue;
-    ++asked;
-    if (place_waiting(request, now, out) == Placed::Waits) return;
-  }
 }
 
 void Core::pass_computed(const Request& request, Instant now, Actions& out) {

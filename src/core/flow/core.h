@@ -199,6 +199,7 @@ class Core {
   Placed find_place(Request& request, Instant now, Actions& out);
   Placed place(Request& request, Instant now, Actions& out);
   routing::Query ask(const Request& request);
+  routing::Decision decide(const routing::Query& q, Instant now);
   DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
   void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
   bool enqueue(Request& request, Instant now);
@@ -230,13 +231,12 @@ class Core {
   std::optional<dispatch::Passenger> passenger(const Request& request, const PoolState& pool,
                                                const Instance& instance,
                                                const perf::Coefficients& c, Instant now);
-  bool could_take(const Request& request, model::EndpointId id, const routing::Query& q) const;
-  bool may_leave_home(const Request& request, const routing::Query& q, const PoolState& pool,
+  bool could_take(model::EndpointId id, const routing::Query& q) const;
+  bool may_leave_home(const routing::Query& q, const PoolState& pool,
                       const Instance& instance, double seconds, const perf::Coefficients& c,
                       Instant now) const;
-  bool depart(Request& request, model::EndpointId id, double pass_seconds, Instant now,
-              Actions& out);
-  void seat_the_seatless(PoolState& pool, Instant now, Actions& out);
+  bool depart(Request& request, model::EndpointId id, int boarded, double pass_seconds,
+              Instant now, Actions& out);
   void pass_begins(Instance& instance, const dispatch::Instance& car, Instant now);
   void pass_computed(const Request& request, Instant now, Actions& out);
 

@@ -29,6 +29,8 @@ struct DecisionRecord {
   bool queue_full = false;         // it could not wait here for what was full
   // Otherwise than Immediate: it has a place, and stays here until then.
   model::DispatchMode held = model::DispatchMode::Immediate;
+  int boarded = 0;                 // by shuttle: requests that departed for the same pass
+  double pass_seconds = 0;         // how long it is predicted to take
   routing::Decision decision;
   double ttft_predicted = 0;       // s
   double e2e_predicted = 0;        // s

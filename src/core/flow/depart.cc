@@ -36,6 +36,7 @@ model::DispatchMode Core::mode(model::EndpointId id) {
 bool Core::hold(Request& request, const routing::Decision& decision, Instant now) {
   const model::DispatchMode how = mode(decision.endpoint);
   if (how == model::DispatchMode::Immediate) return false;
+  if (decision.ejected) return false;  // the last resort is tried at once
   if (!request.waiting && !queue_.takes(request.arrived.body_bytes)) return false;
   if (how == model::DispatchMode::Shuttle && request.attempts > 0) return false;
   const routing::Terms terms =

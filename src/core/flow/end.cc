@@ -35,10 +35,7 @@ void Core::open_up(model::EndpointId id, model::ModelId model, Instant now, Acti
   switch (mode(id)) {
     case model::DispatchMode::Immediate: return drain_queue(model, now, out);
     case model::DispatchMode::Late: return feed(id, now, out);
-    case model::DispatchMode::Shuttle:
-      PoolState& pool = *pool_of(id);
-      seat_the_seatless(pool, now, out);
-      return board(pool, now, out);
+    case model::DispatchMode::Shuttle: return board(*pool_of(id), now, out);
   }
 }
 

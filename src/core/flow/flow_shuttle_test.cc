@@ -205,6 +205,70 @@ TEST_F(Shuttles, NobodyWaitsForAHomeWhereNobodyIs) {
   finish_all({next});
 }
 
+TEST_F(Shuttles, WhatSeemsTooLongForAnyEngineIsForTheEngineToRefuse) {
+  start(1);
+  const auto huge = arrive(5'000'000);
+  EXPECT_TRUE(desk_->place(huge));
+  desk_->fail(huge, model::AttemptResult::ClientError);
+  EXPECT_TRUE(desk_->core().idle());
+}
+
+TEST_F(Shuttles, WhenNobodyIsThereTheLastResortIsTriedAtOnce) {
+  start(1);
+  const auto first = arrive(1000), held = arrive(1000);
+  EXPECT_TRUE(desk_->waits(held));
+  for (std::uint32_t i = 1; i <= kRanks; ++i) {
+    desk_->tell(model::EndpointUnreachable{model::EndpointId(i), true});
+  }
+  const auto next = arrive(1000);
+  desk_->wait(1s);
+  for (const model::RequestId id : {first, held, next}) {
+    ASSERT_TRUE(desk_->place(id));
+    desk_->fail(id, model::AttemptResult::ConnectError);
+  }
+  desk_->wait(1s);
+  for (const model::RequestId id : {first, held, next}) {
+    while (!desk_->outcome(id) && desk_->place(id)) {
+      desk_->fail(id, model::AttemptResult::ConnectError);
+    }
+  }
+  EXPECT_TRUE(desk_->core().idle());
+}
+
+// A queue whose front has no place, because all are full of those held behind it, starved.
+TEST_F(Shuttles, AQueueOfAnyLengthIsBoardedFromItsFront) {
+  start(1);
+  desk_->fleet.pools[0].concurrency_max = 8;
+  const auto ids = arrive(400, 500);
+  std::size_t done = 0;
+  for (int round = 0; round < 2000 && done < ids.size(); ++round) {
+    for (const model::RequestId id : ids) {
+      if (!desk_->place(id) || desk_->outcome(id)) continue;
+      desk_->first_token(id);
+      desk_->complete(id);
+      ++done;
+    }
+    desk_->wait(100ms);
+  }
+  EXPECT_EQ(done, ids.size());
+  EXPECT_TRUE(desk_->core().idle());
+}
+
+TEST_F(Shuttles, ADepartureSaysWithHowMany) {
+  start(1);
+  const auto first = arrive(1000);
+  const auto ids = arrive(4, 1000);
+  desk_->now += 300ms;
+  desk_->first_token(first);
+  const auto records = desk_->core().decisions().of(ids[2]);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0]->held, model::DispatchMode::Shuttle);
+  EXPECT_EQ(records[1]->boarded, 4);
+  EXPECT_GT(records[1]->pass_seconds, 0);
+  desk_->complete(first);
+  finish_all(ids);
+}
+
 TEST_F(Shuttles, ThousandsOfOrdersLeaveNobodyBehind) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Rng rng(seed, "shuttle");

@@ -103,14 +103,16 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   if (!pools_of_model_.contains(request.model)) return Placed::Nowhere;
   decisions_.prepare();
   routing::Query q = ask(request);
-  routing::Decision decision = routing::decide(load_, q, now, tie_rng_);
-  const auto too_long = static_cast<std::size_t>(routing::Reason::Memory);
-  if (decision.kind == routing::Decision::Kind::None && decision.refusals[too_long].count > 0) {
+  routing::Decision decision = decide(q, now);
+  const auto memory = static_cast<std::size_t>(routing::Reason::Memory);
+  const bool too_long =
+      decision.kind == routing::Decision::Kind::None && decision.refusals[memory].count > 0;
+  if (too_long) {
     // Our estimate of its length is no ground to refuse it: the engine counts, and says so.
     q.prompt_tokens = 1;
     q.output_mean = 1;
     q.match = nullptr;
-    decision = routing::decide(load_, q, now, tie_rng_);
+    decision = decide(q, now);
   }
   ++totals_.decisions;
   totals_.candidates_evaluated += decision.evaluated;
@@ -118,7 +120,7 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   if (decision.retried) decision.kind = routing::Decision::Kind::None;
   switch (decision.kind) {
     case routing::Decision::Kind::Place:
-      if (hold(request, decision, now)) return Placed::Held;
+      if (!too_long && hold(request, decision, now)) return Placed::Held;
       dispatch(request, decision, now, out);
       return Placed::Sent;
     case routing::Decision::Kind::None:
@@ -128,6 +130,15 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   }
   if (!request.waiting) request.decision = remember(request, decision, now).number;
   return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
+}
+
+// More than routing can keep count of would be beyond every endpoint's limit.
+routing::Decision Core::decide(const routing::Query& q, Instant now) {
+  if (!load_.full()) return routing::decide(load_, q, now, tie_rng_);
+  routing::Decision wait;
+  wait.kind = routing::Decision::Kind::Wait;
+  wait.ask = load_.ask(q, now);
+  return wait;
 }
 
 // What routing is asked about it. Good until the next look-up, which goes into match_.
@@ -170,6 +181,8 @@ DecisionRecord& Core::remember(const Request& request, const routing::Decision& 
   record.queued = request.waiting ? now - request.waiting_since : Duration::zero();
   record.queue_full = false;
   record.held = model::DispatchMode::Immediate;
+  record.boarded = 0;
+  record.pass_seconds = 0;
   record.ttft_predicted = record.e2e_predicted = 0;
   record.cached_predicted = 0;
   return record;

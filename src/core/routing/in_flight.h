@@ -50,6 +50,7 @@ class InFlight {
   Record& at(std::uint32_t index) { return records_[index]; }
   const Record& at(std::uint32_t index) const { return records_[index]; }
   std::int64_t size() const { return size_; }
+  bool full() const { return size_ >= limit_; }
 
  private:
   std::size_t home(const RequestKey& key) const;

@@ -163,6 +163,12 @@ dispatch::Feed State::feed(model::EndpointId id) const {
   return feed;
 }
 
+bool State::has_room(model::EndpointId id) const {
+  const Seat* seat = find(id);
+  if (seat == nullptr) return false;
+  return seat->ours == seat->held_count || seat->in_flight() - seat->held_count < limit(*seat);
+}
+
 bool State::first_token(const RequestKey& key, Instant now) {
   const std::uint32_t index = records_.find(key);
   if (index == kNone || !records_.at(index).queued || records_.at(index).held) return false;

@@ -61,6 +61,9 @@ class State {
   // Of ours that were sent. Those that are not streamed do not count: nobody sees when their
   // prompts have been computed, and a prediction that is wrong must not starve an engine.
   dispatch::Feed feed(model::EndpointId id) const;
+  // Whether one more may be sent there: those held do not count, though they make it full for
+  // whoever looks for a place.
+  bool has_room(model::EndpointId id) const;
   // What is ahead of a request that departs now: `inputs` of its place without those held for it.
   Inputs without_held(Inputs inputs) const;
 
@@ -77,6 +80,7 @@ class State {
   // Nothing of ours in flight and every counter at zero.
   bool idle() const;
   std::int64_t in_flight() const { return records_.size(); }
+  bool full() const { return records_.full(); }  // it can keep count of no more
   std::int64_t in_flight(model::ModelId model) const;  // at all endpoints of the model
   std::size_t endpoints() const { return endpoints_; }
   Load load(model::EndpointId id, Instant now) const;

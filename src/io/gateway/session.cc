@@ -170,7 +170,7 @@ bool Session::advance_body() {
   const bool chunked = head.framing.kind == http::Framing::Kind::Chunked;
   if (chunked && !take_chunks()) return false;
   if (!chunked && in_.size() < request_bytes_) {
-    if (turned_away() || !room_for_body(request_bytes_ - parser_.head_length())) return false;
+    if (turned_away() || !room_for_body(in_.size() - parser_.head_length())) return false;
     if (head.expect_continue && !continue_sent_ && in_.size() == parser_.head_length()) {
       continue_sent_ = true;
       send(http::kContinue);

@@ -104,6 +104,11 @@ Result<Stream> Stream::connecting(const Address& address, const std::shared_ptr<
   return stream;
 }
 
+std::string_view Stream::distrust() const {
+  const long found = ssl_ ? SSL_get_verify_result(ssl_.get()) : X509_V_OK;
+  return found == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(found);
+}
+
 bool Stream::secured() const { return !ssl_ || SSL_is_init_finished(ssl_.get()) == 1; }
 
 IoResult Stream::read(char* data, std::size_t size) {

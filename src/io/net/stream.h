@@ -54,6 +54,8 @@ class Stream {
   // Closes with a reset instead of an orderly end: the peer must not take what it has for whole.
   void reset_on_close();
   void close();
+  // What is wrong with the peer's certificate; empty: nothing, or none was seen.
+  std::string_view distrust() const;
   bool tls() const { return ssl_ != nullptr; }
   // Under TLS, whether the next that there is to read is the peer's close_notify: it may come long
   // before the end of the socket. Takes nothing.

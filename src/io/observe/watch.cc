@@ -223,6 +223,10 @@ void Observer::Watch::tell_states() {
 
 // Between two answers a server may close a connection that we are about to use: ask once more.
 void Observer::Watch::broken(std::string_view reason) {
+  if (const std::string_view wrong = stream_.distrust(); !wrong.empty()) {
+    return fail("its TLS certificate is refused: " + std::string(wrong) +
+                    " (`tls.server_name` and `tls.ca` of the Pool say what is expected)", false);
+  }
   if (!reused_ || exchange_.started()) return fail(std::string(reason), false);
   observer_.give_storage(exchange_.release());
   disconnect();
