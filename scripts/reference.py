@@ -20,7 +20,7 @@ PAGES = ROOT / "docs/reference"
 AGAIN = "`scripts/reference.py build/dev/signalbox` writes it; a test holds it fresh."
 
 COMMANDS = ["serve", "validate", "explain", "get", "top", "replay", "docs", "engine",
-            "sim", "sim run", "sim compare", "sim metrics"]
+            "sim", "sim run", "sim compare", "sim fuzz", "sim metrics"]
 
 # Path of the admin API: what it is for. The shapes below it are taken from answers.
 PATHS = {

@@ -107,12 +107,14 @@ void SimCommand::add(CLI::App& app) {
       ->capture_default_str();
   run_->add_option("--out", out_, "File for the output instead of standard output");
   compare_ = add_compare(*sim, compare_options_);
+  fuzz_ = add_fuzz(*sim, fuzz_options_);
   metrics_ = sim->add_subcommand("metrics", "List what a scenario can expect something of");
   metrics_->footer("Example: signalbox sim metrics");
 }
 
 int SimCommand::run() {
   if (metrics_->parsed()) return list_metrics();
+  if (fuzz_->parsed()) return sim_fuzz(fuzz_options_);
   return compare_->parsed() ? sim_compare(compare_options_) : run_scenarios();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/sim_compare.h"
+#include "app/sim_fuzzing.h"
 
 namespace CLI {
 class App;
@@ -28,6 +29,8 @@ class SimCommand {
   CLI::App* run_ = nullptr;
   CLI::App* metrics_ = nullptr;
   CLI::App* compare_ = nullptr;
+  CLI::App* fuzz_ = nullptr;
+  FuzzOptions fuzz_options_;
   CompareOptions compare_options_;
   std::vector<std::string> files_;
   std::optional<std::uint64_t> seed_;  // nothing: the scenario's
