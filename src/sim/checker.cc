@@ -45,6 +45,8 @@ void Checker::applied(const flow::Setup& setup, Instant now) {
     if (!declared_.contains(id)) grammar_.declare(id);
   }
   declared_ = std::move(declared);
+  held_longest_ = setup.config.dispatch.hold_max +
+                  from_seconds(setup.config.dispatch.home_patience);
   if (in_flight_max_ == 0) in_flight_max_ = setup.config.routing.in_flight_max;
   queue_requests_max_ =
       std::max<std::int64_t>(queue_requests_max_, setup.config.admission.queue_requests_max);
@@ -221,7 +223,10 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
   room &= in_flight < in_flight_max_;
   if (!waits || !room) idle_capacity_since_ = kNever;
   else idle_capacity_since_ = std::min(idle_capacity_since_, now);
-  if (waits && room && now - idle_capacity_since_ > kStuck) {
+  // Where the settings say so, a shuttle holds a free engine, and a request its ticket, for longer.
+  const bool shuttle = waits && fleet_->pools.front().dispatch == model::DispatchMode::Shuttle;
+  const Duration stuck = kStuck + (shuttle ? held_longest_ : Duration::zero());
+  if (waits && room && now - idle_capacity_since_ > stuck) {
     violated("INV-10: requests wait beside a free endpoint", now);
   }
 }

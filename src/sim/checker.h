@@ -93,6 +93,7 @@ class Checker {
   std::uint64_t calls_ = 0;
   std::int64_t queue_requests_max_ = 0;  // greatest that was ever allowed
   std::int64_t queue_bytes_max_ = 0;
+  Duration held_longest_{};              // by settings of dispatch
   std::int64_t in_flight_max_ = 0;       // as at the start
   std::int64_t index_bytes_max_ = 0;
   Instant idle_capacity_since_ = kNever; // requests wait and one pool could serve, since then

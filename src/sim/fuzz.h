@@ -21,7 +21,8 @@ struct FuzzVerdict {
 };
 
 // Runs it. Every invariant holds after every event, and a scenario whose faults heal converges:
-// when the last is over, as much is answered as if there had been none.
+// long after the last, at least half as much is answered as if there had been none. Of clients that
+// time out within half a minute and retry that is not asked.
 FuzzVerdict judge_fuzz(const Scenario& scenario);
 
 // Makes it smaller, part by part, while `breaks` is true of it: less load, fewer faults, groups and

@@ -239,7 +239,7 @@ bool Core::depart(Request& request, model::EndpointId id, int boarded, double pa
   let_go(request, now);
   decisions_.prepare();
   const routing::Query q = ask(request);
-  if (!could_take(id, q)) {
+  if (load_.full() || !could_take(id, q)) {
     if (held_for) place_waiting(request, now, out);
     return false;
   }
