@@ -117,6 +117,13 @@ class Run(unittest.TestCase):
             json.loads(chart.replace("&quot;", '"'))
         self.assertEqual(re.findall(r"https?://|src=|url\(|@import", page), [])
 
+    def test_worlds_that_hold_are_counted_and_exit_with_0(self):
+        code, out, said = sim("fuzz", "--hours", "0.2", "--seed", "1", "--keep", folder())
+        self.assertEqual((code, said), (0, ""), out)
+        self.assertRegex(out, r"^seeds from 1, 0\.2 hours")
+        self.assertRegex(out, r"\d+ worlds, \d+\.\d hours: 0 broke\n$")
+        self.assertEqual(sim("fuzz", "--hours", "-1")[0], 2)
+
     def test_metrics_are_listed_as_the_reference_has_them(self):
         code, out, _ = sim("metrics")
         self.assertEqual(code, 0)
