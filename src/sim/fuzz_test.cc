@@ -30,7 +30,7 @@ TEST(Fuzz, TheSameSeedDrawsTheSameWorld) {
 
 TEST(Fuzz, WorldsHold) {
   double hours = 0;
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const FuzzVerdict verdict = judge_fuzz(fuzz_scenario(seed));
     EXPECT_EQ(verdict.violation, "") << "seed " << seed;
     hours += verdict.scenario_hours;
