@@ -20,8 +20,10 @@ constexpr std::int64_t kRequests = 1500;
 constexpr double kHealed = 0.5;
 constexpr double kShows = 0.8;
 // Of what is answered without faults; a queue that was filled meanwhile may still be drained.
-constexpr double kConverged = 0.5;
-constexpr std::int64_t kEnough = 40;  // answers without faults that say something
+constexpr double kConverged = 1.0 / 3;
+// Answers without faults, and seconds, that say something.
+constexpr std::int64_t kEnough = 40;
+constexpr double kLongEnough = 10;
 
 double engines_of(const Scenario& s) {
   double engines = 0;
@@ -168,7 +170,7 @@ FuzzVerdict judge_fuzz(const Scenario& scenario) {
   // What was refused meanwhile is not asked again: no more is wanted than came.
   const std::int64_t wanted =
       std::min(now.arrived, baseline.series.between(from, until).answered);
-  if (wanted >= kEnough &&
+  if (wanted >= kEnough && to_seconds(until - from) >= kLongEnough &&
       static_cast<double>(now.answered) < kConverged * static_cast<double>(wanted)) {
     verdict.violation = "not converged: " + std::to_string(now.answered) + " answers between " +
                         std::to_string(to_seconds(from)) + " s and " +

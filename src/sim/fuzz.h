@@ -21,7 +21,7 @@ struct FuzzVerdict {
 };
 
 // Runs it. Every invariant holds after every event, and a scenario whose faults heal converges:
-// long after the last, at least half as much is answered as if there had been none. Of clients that
+// long after the last, at least a third of what would be answered without them is. Of clients that
 // time out within half a minute and retry that is not asked.
 FuzzVerdict judge_fuzz(const Scenario& scenario);
 

@@ -45,7 +45,7 @@ void describe(Visitor& v, Config& c) {
   v(c.concurrency_default, "concurrency_default",
     "Requests at once on an endpoint whose limit nobody tells.", Range{1, 1e6});
   v(c.in_flight_max, "in_flight_max", "Requests in flight that the load of the fleet can hold.",
-    AtStart{{1, 1e8}});
+    AtStart{{1024, 1e8}});
 }
 
 }  // namespace signalbox::routing
