@@ -235,14 +235,10 @@ bool Core::may_leave_home(const routing::Query& q, const PoolState& pool,
 // False: the rank cannot take it now.
 bool Core::depart(Request& request, model::EndpointId id, int boarded, double pass_seconds,
                   Instant now, Actions& out) {
-  const model::EndpointId held_for = request.held_for;
   let_go(request, now);
   decisions_.prepare();
   const routing::Query q = ask(request);
-  if (load_.full() || !could_take(id, q)) {
-    if (held_for) place_waiting(request, now, out);
-    return false;
-  }
+  if (load_.full() || !could_take(id, q)) return false;  // the next tick finds it a place
   routing::Decision decision;
   decision.kind = routing::Decision::Kind::Place;
   decision.endpoint = id;
@@ -252,7 +248,7 @@ bool Core::depart(Request& request, model::EndpointId id, int boarded, double pa
   decision.candidates[0] = load_.without_held(load_.inputs(id, q, now));
   ++totals_.decisions;
   ++totals_.candidates_evaluated;
-  dispatch(request, decision, now, out);
+  dispatch(request, decision, decision.candidates[0], now, out);
   queue_.remove(request.model, request.arrived.request);
   request.waiting = false;
   // The pass lasts as long as its fullest rank.

@@ -201,7 +201,8 @@ class Core {
   routing::Query ask(const Request& request);
   routing::Decision decide(const routing::Query& q, Instant now);
   DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
-  void dispatch(Request& request, const routing::Decision& decision, Instant now, Actions& out);
+  void dispatch(Request& request, const routing::Decision& decision, const routing::Inputs& chosen,
+                Instant now, Actions& out);
   bool enqueue(Request& request, Instant now);
   void drain_queue(model::ModelId model, Instant now, Actions& out);
   Placed place_waiting(Request& request, Instant now, Actions& out);

@@ -121,7 +121,8 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   switch (decision.kind) {
     case routing::Decision::Kind::Place:
       if (!too_long && hold(request, decision, now)) return Placed::Held;
-      dispatch(request, decision, now, out);
+      dispatch(request, decision, load_.without_held(decision.candidates[decision.chosen]), now,
+               out);
       return Placed::Sent;
     case routing::Decision::Kind::None:
       remember(request, decision, now);
@@ -188,10 +189,10 @@ DecisionRecord& Core::remember(const Request& request, const routing::Decision& 
   return record;
 }
 
-void Core::dispatch(Request& request, const routing::Decision& decision, Instant now,
-                    Actions& out) {
+// `chosen`: what is known of the place without those held for it, who are not ahead.
+void Core::dispatch(Request& request, const routing::Decision& decision,
+                    const routing::Inputs& chosen, Instant now, Actions& out) {
   const model::RequestId id = request.arrived.request;
-  const routing::Inputs chosen = load_.without_held(decision.candidates[decision.chosen]);
   const routing::Terms terms = routing::score(decision.ask, chosen);
 
   request.attempt = model::AttemptId(request.attempt.value() + 1);
