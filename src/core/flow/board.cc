@@ -176,7 +176,7 @@ bool Core::could_take(model::EndpointId id, const routing::Query& q) const {
 std::optional<dispatch::Passenger> Core::passenger(const Request& request, const PoolState& pool,
                                                    const Instance& instance,
                                                    const perf::Coefficients& c, Instant now) {
-  const routing::Query q = ask(request);
+  const routing::Query q = ask(request, pools_of_model_.at(request.model));
   const auto prompt = static_cast<double>(q.prompt_tokens);
   double most = 0, sum = 0;
   int able = 0, home = -1;
@@ -237,7 +237,7 @@ bool Core::depart(Request& request, model::EndpointId id, int boarded, double pa
                   Instant now, Actions& out) {
   let_go(request, now);
   decisions_.prepare();
-  const routing::Query q = ask(request);
+  const routing::Query q = ask(request, pools_of_model_.at(request.model));
   if (load_.full() || !could_take(id, q)) return false;  // the next tick finds it a place
   routing::Decision decision;
   decision.kind = routing::Decision::Kind::Place;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -198,7 +199,7 @@ class Core {
   // place.cc
   Placed find_place(Request& request, Instant now, Actions& out);
   Placed place(Request& request, Instant now, Actions& out);
-  routing::Query ask(const Request& request);
+  routing::Query ask(const Request& request, std::span<const model::PoolId> pools);
   routing::Decision decide(const routing::Query& q, Instant now);
   DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
   void dispatch(Request& request, const routing::Decision& decision, const routing::Inputs& chosen,

@@ -29,21 +29,8 @@ class Late : public testing::Test {
     return static_cast<int>(
         std::ranges::count_if(ids, [&](model::RequestId id) { return bool(desk_->place(id)); }));
   }
-  void finish(model::RequestId id) {
-    desk_->first_token(id);
-    desk_->complete(id);
-  }
-  // All that are sent end, until nobody is left.
-  void finish_all(const std::vector<model::RequestId>& ids) {
-    for (std::size_t round = 0; round < ids.size(); ++round) {
-      for (const model::RequestId id : ids) {
-        if (desk_->place(id) && !desk_->outcome(id)) finish(id);
-      }
-      desk_->wait(300ms);
-    }
-    for (const model::RequestId id : ids) EXPECT_TRUE(desk_->outcome(id));
-    EXPECT_TRUE(desk_->core().idle());
-  }
+  void finish(model::RequestId id) { desk_->finish(id); }
+  void finish_all(const std::vector<model::RequestId>& ids) { desk_->finish_all(ids); }
 
   std::optional<Desk> desk_;
 };

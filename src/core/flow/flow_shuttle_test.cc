@@ -35,6 +35,13 @@ class Shuttles : public testing::Test {
     for (int i = 0; i < count; ++i) ids.push_back(arrive(tokens));
     return ids;
   }
+  // Its prompt has an identity, so whoever computed it holds it.
+  model::RequestArrived with_prefix() const {
+    model::RequestArrived r = desk_->request();
+    r.prompt.bytes = 16'000;
+    r.prompt.chain = {{11, 8'000}, {12, 16'000}};
+    return r;
+  }
   int engine_of(model::RequestId id) const {
     return static_cast<int>(desk_->place(id).value() - 1) / kRanks;
   }
@@ -49,18 +56,7 @@ class Shuttles : public testing::Test {
     }
     return seen.size();
   }
-  void finish_all(const std::vector<model::RequestId>& ids) {
-    for (std::size_t round = 0; round < ids.size(); ++round) {
-      for (const model::RequestId id : ids) {
-        if (!desk_->place(id) || desk_->outcome(id)) continue;
-        desk_->first_token(id);
-        desk_->complete(id);
-      }
-      desk_->wait(300ms);
-    }
-    for (const model::RequestId id : ids) EXPECT_TRUE(desk_->outcome(id));
-    EXPECT_TRUE(desk_->core().idle());
-  }
+  void finish_all(const std::vector<model::RequestId>& ids) { desk_->finish_all(ids); }
 
   std::optional<Desk> desk_;
 };
@@ -169,9 +165,7 @@ TEST_F(Shuttles, WhoIsHeldGoesOnWhenTheirEngineLeavesOrTheModeChanges) {
 TEST_F(Shuttles, ThePrefixDecidesTheRank) {
   start(1);
   desk_->config.dispatch.hold_max = 0ms;
-  model::RequestArrived r = desk_->request();
-  r.prompt.bytes = 16'000;
-  r.prompt.chain = {{11, 8'000}, {12, 16'000}};
+  const model::RequestArrived r = with_prefix();
   const auto first = desk_->arrive(r);
   desk_->first_token(first);
   desk_->complete(first);
@@ -188,9 +182,7 @@ TEST_F(Shuttles, ThePrefixDecidesTheRank) {
 TEST_F(Shuttles, NobodyWaitsForAHomeWhereNobodyIs) {
   start(2);
   desk_->config.dispatch.hold_max = 0ms;
-  model::RequestArrived r = desk_->request();
-  r.prompt.bytes = 16'000;
-  r.prompt.chain = {{11, 8'000}, {12, 16'000}};
+  const model::RequestArrived r = with_prefix();
   const auto first = desk_->arrive(r);
   desk_->first_token(first);
   desk_->complete(first);

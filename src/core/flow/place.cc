@@ -100,9 +100,10 @@ Core::Placed Core::find_place(Request& request, Instant now, Actions& out) {
 // On its present model.
 Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   let_go(request, now);
-  if (!pools_of_model_.contains(request.model)) return Placed::Nowhere;
+  const auto pools = pools_of_model_.find(request.model);
+  if (pools == pools_of_model_.end()) return Placed::Nowhere;
   decisions_.prepare();
-  routing::Query q = ask(request);
+  routing::Query q = ask(request, pools->second);
   routing::Decision decision = decide(q, now);
   const auto memory = static_cast<std::size_t>(routing::Reason::Memory);
   const bool too_long =
@@ -143,14 +144,14 @@ routing::Decision Core::decide(const routing::Query& q, Instant now) {
 }
 
 // What routing is asked about it. Good until the next look-up, which goes into match_.
-routing::Query Core::ask(const Request& request) {
+routing::Query Core::ask(const Request& request, std::span<const model::PoolId> pools) {
   index_.lookup(query(request), match_);
   const model::RequestArrived& arrived = request.arrived;
   const perf::LengthKey key{arrived.tenant, request.model, arrived.route};
 
   routing::Query q;
   q.model = request.model;
-  q.pools = pools_of_model_.at(request.model);
+  q.pools = pools;
   q.tenant = arrived.tenant;
   q.lora = arrived.lora;
   q.prompt_tokens = std::max<std::int64_t>(1, match_.prompt_tokens);
