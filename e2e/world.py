@@ -185,7 +185,9 @@ class Gateway:
         return samples
 
     def access_records(self):
-        return [json.loads(line) for line in self.access_log.read_text().splitlines()]
+        """Of whole lines: the last may be on its way to the file."""
+        text = self.access_log.read_text()
+        return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
 
     def run(self, *arguments, **options):
         """A command of the same binary against this gateway's admin API."""
