@@ -137,6 +137,10 @@ Scenario fuzz_scenario(std::uint64_t seed) {
     const std::int64_t kept = s.config.decisions_kept;
     s.config = flow::config_of(spec::random(rng).gateway);
     s.config.decisions_kept = kept;  // memory, which a thousand worlds would need a thousand times
+    // Told that an answer is longer than an engine's memory, it rightly waits for a larger one.
+    const perf::OutputLengthsConfig fresh;
+    s.config.lengths.prior_median_tokens = fresh.prior_median_tokens;
+    s.config.lengths.prior_spread = fresh.prior_spread;
   }
   const double healed = kHealed * load_seconds(s);
   for (Fault& fault : s.faults) {

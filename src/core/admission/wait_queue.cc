@@ -3,6 +3,7 @@
 #include "core/admission/wait_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -49,6 +50,7 @@ void WaitQueue::erase(std::uint32_t entry) {
   const Entry& e = entries_[entry];
   const auto list = by_model_.find(e.model);
   unlink(all_, &Entry::all, entry);
+  if (list->second.stop == entry) list->second.stop = e.same_model.after;
   unlink(list->second, &Entry::same_model, entry);
   if (list->second.size == 0) by_model_.erase(list);
   bytes_ -= e.bytes;
@@ -66,6 +68,19 @@ model::RequestId WaitQueue::next(model::RequestId request) const {
   const auto at = by_request_.find(request);
   if (at == by_request_.end()) return {};
   return entries_[entries_[at->second].same_model.after].request;
+}
+
+void WaitQueue::stop_at(model::RequestId request) {
+  const auto at = by_request_.find(request);
+  CHECK(at != by_request_.end());
+  by_model_.at(entries_[at->second].model).stop = at->second;
+}
+
+model::RequestId WaitQueue::resume(model::ModelId model) {
+  const auto at = by_model_.find(model);
+  if (at == by_model_.end()) return {};
+  const std::uint32_t stop = std::exchange(at->second.stop, 0);
+  return entries_[stop == 0 ? at->second.first : stop].request;
 }
 
 void WaitQueue::pop(model::ModelId model) {

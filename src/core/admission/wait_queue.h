@@ -32,6 +32,11 @@ class WaitQueue {
   model::RequestId front(model::ModelId model) const;
   // The one behind `request` among those that wait for the same model; 0: none, or it waits not.
   model::RequestId next(model::RequestId request) const;
+  // A walk over those who wait for a model, in slices: it stops at a waiting request, and goes on
+  // there, or with the one behind it should it have left; else, and after the last, at the front.
+  // Each stop is good for one resumption.
+  void stop_at(model::RequestId request);
+  model::RequestId resume(model::ModelId model);
   // Removes the front. The model's queue must not be empty.
   void pop(model::ModelId model);
   // Removes the request; false: it does not wait for the model.
@@ -65,6 +70,7 @@ class WaitQueue {
   struct List {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
+    std::uint32_t stop = 0;  // where a walk goes on; 0: at the front
     std::size_t size = 0;
   };
 

@@ -143,5 +143,42 @@ RC_GTEST_PROP(WaitQueueLaw, AnswersLikeAPlainList, (std::uint64_t seed)) {
   }
 }
 
+// Those before the stop come and go; a walk is taken up by whoever is next there.
+RC_GTEST_PROP(WaitQueue, GoesOnWhereAWalkStopped, (std::uint64_t seed)) {
+  Rng rng(seed, "walk");
+  const ModelId model(1);
+  WaitQueue queue({.queue_requests_max = 50});
+  std::list<std::uint64_t> list;
+  std::uint64_t stop = 0;  // 0: the front
+  for (std::uint64_t i = 1; i < 300; ++i) {
+    const auto any = [&] {
+      return std::next(list.begin(), static_cast<std::ptrdiff_t>(rng.below(list.size())));
+    };
+    switch (list.empty() ? 9 : rng.below(10)) {
+      default: {
+        const auto at = any();
+        const auto behind = std::next(at);
+        if (stop == *at) stop = behind == list.end() ? 0 : *behind;
+        RC_ASSERT(queue.remove(model, RequestId(*at)));
+        list.erase(at);
+        break;
+      }
+      case 0:
+        stop = *any();
+        queue.stop_at(RequestId(stop));
+        break;
+      case 1:
+        RC_ASSERT(queue.resume(model) == RequestId(stop == 0 ? list.front() : stop));
+        stop = 0;
+        break;
+      case 5: case 6: case 7: case 8: case 9:
+        if (list.size() == 50) break;
+        RC_ASSERT(queue.push(model, RequestId(i), 0, kStart));
+        list.push_back(i);
+        break;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace signalbox::admission

@@ -83,7 +83,7 @@ void Core::apply(const Setup& setup, Instant now, Actions& out) {
   // Requests that wait for a model that is gone have nothing left to wait for.
   for (const model::ModelId model : queue_.models()) {
     if (servable(model)) {
-      drain_next_.try_emplace(model);
+      may_move_.insert(model);
       continue;
     }
     while (!queue_.empty(model)) {

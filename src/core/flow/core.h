@@ -319,8 +319,7 @@ class Core {
   static constexpr double kServiceSeconds = 1;        // before anything is known
   std::map<model::ModelId, double> service_seconds_;  // decayed mean of how long an answer takes
   model::EndpointId price_next_;       // whom the next slice of price_troubles() begins with
-  // Queues that still may move, and who is looked at first at the next tick; 0: the front.
-  std::map<model::ModelId, model::RequestId> drain_next_;
+  std::set<model::ModelId> may_move_;       // whose queues still may move, at the next tick
   bool any_waits_to_depart_ = false;        // whether a pool dispatches otherwise than at once
   dispatch::Shuttle shuttle_;
   std::vector<dispatch::Passenger> line_;   // scratch of board()

@@ -85,7 +85,7 @@ void Core::feed(model::EndpointId id, Instant now, Actions& out) {
   }
   const model::ModelId model = pools_.at(endpoints_.at(id).declared.pool).declared.model;
   if (load_.held_front(id).request) {
-    drain_next_.try_emplace(model);
+    may_move_.insert(model);
     return;
   }
   model::RequestId next = queue_.front(model);

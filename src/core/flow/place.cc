@@ -250,14 +250,12 @@ bool Core::enqueue(Request& request, Instant now) {
 void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
   if (drain_over_) return;
   apart_.erase(model);
-  model::RequestId next = queue_.front(model);
-  if (const auto pending = drain_next_.extract(model)) {
-    const Request* request = find(pending.mapped());
-    if (request != nullptr && request->waiting && request->model == model) next = pending.mapped();
-  }
+  may_move_.erase(model);
+  model::RequestId next = queue_.resume(model);
   for (int looked = 0; next; ++looked) {
     if (looked == kDrainSlice) {
-      drain_next_[model] = next;
+      queue_.stop_at(next);
+      may_move_.insert(model);
       return;
     }
     Request* request = find(next);

@@ -29,14 +29,14 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
   }
   // Readmitted endpoints and expired waits may let others go as well.
   for (const model::ModelId model : queue_.models()) drain_queue(model, now, out);
-  std::erase_if(drain_next_, [&](const auto& entry) { return queue_.empty(entry.first); });
+  std::erase_if(may_move_, [&](const model::ModelId model) { return queue_.empty(model); });
   for (auto& [id, pool] : pools_) {
     if (!pool.instances.empty()) board(pool, now, out);
   }
 }
 
 Instant Core::next_wake() const {
-  if (!drain_next_.empty() || !clearing_.empty() || !leaving_.empty()) return Instant{};
+  if (!may_move_.empty() || !clearing_.empty() || !leaving_.empty()) return Instant{};
   Instant wake = std::min({queue_.next_deadline(), ejector_.next_wake(), refresh_at_});
   if (any_waits_to_depart_) {
     for (const auto& [id, pool] : pools_) wake = std::min(wake, pool.board_at);
