@@ -35,6 +35,9 @@ PATHS = {
                      "64.",
     "/v1/decisions/{request-id}": "Every placement of one request in full: candidates with inputs "
                                   "and terms, refusals, what would have flipped the choice. "
+                                  "`stretch`: how much longer than the chosen place's own steps "
+                                  "the answer is expected to take, as earlier ones did that had "
+                                  "as many others beside them; `e2e` is with it. "
                                   "`signalbox explain` prints it.",
     "/v1/profiles": "Per pool: what was believed of its speed, the factors that observation put on "
                     "it, how sure they are, and how well predictions did.",

@@ -127,12 +127,12 @@ std::string refusals(const Json& decision) {
 std::string outcome_table(const Json& decision) {
   const Json& p = member(decision, "predicted");
   const Json& a = member(decision, "actual");
-  Table outcome({"", "ttft s", "e2e s", "prompt", "cached", "output"});
+  Table outcome({"", "ttft s", "e2e s", "prompt", "cached", "output", "stretch"});
   outcome.row({"predicted", text_of(p, "ttft"), text_of(p, "e2e"),
                fixed(number(p, "prompt_tokens"), 0), fixed(number(p, "cached_tokens"), 0),
-               fixed(number(p, "output_tokens"), 0)});
+               fixed(number(p, "output_tokens"), 0), text_of(p, "stretch")});
   outcome.row({"actual", text_of(a, "ttft"), text_of(a, "e2e"), text_of(a, "prompt_tokens"),
-               text_of(a, "cached_tokens"), text_of(a, "output_tokens")});
+               text_of(a, "cached_tokens"), text_of(a, "output_tokens"), ""});
   return outcome.text();
 }
 

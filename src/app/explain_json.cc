@@ -162,6 +162,7 @@ Json decision_json(const flow::DecisionRecord& record, const gateway::Published&
   if (record.attempt) {
     predicted["ttft"] = record.ttft_predicted;
     predicted["e2e"] = record.e2e_predicted;
+    predicted["stretch"] = record.stretch;
     predicted["cached_tokens"] = record.cached_predicted;
   }
   out["predicted"] = predicted;

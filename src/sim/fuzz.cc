@@ -24,6 +24,7 @@ constexpr double kConverged = 1.0 / 3;
 // Answers without faults, and seconds, that say something.
 constexpr std::int64_t kEnough = 40;
 constexpr double kLongEnough = 10;
+constexpr Duration kEjection = std::chrono::seconds(10);  // at most
 
 double engines_of(const Scenario& s) {
   double engines = 0;
@@ -137,6 +138,8 @@ Scenario fuzz_scenario(std::uint64_t seed) {
     const std::int64_t kept = s.config.decisions_kept;
     s.config = flow::config_of(spec::random(rng).gateway);
     s.config.decisions_kept = kept;  // memory, which a thousand worlds would need a thousand times
+    // A healed engine that is kept out for an hour does not serve before.
+    s.config.recovery.ejection = std::min<Duration>(s.config.recovery.ejection, kEjection);
     // Told that an answer is longer than an engine's memory, it rightly waits for a larger one.
     const perf::OutputLengthsConfig fresh;
     s.config.lengths.prior_median_tokens = fresh.prior_median_tokens;

@@ -29,6 +29,7 @@
 #include "core/perf/calibrator.h"
 #include "core/perf/evidence.h"
 #include "core/perf/output_length.h"
+#include "core/perf/stretch.h"
 #include "core/recovery/ejector.h"
 #include "core/recovery/retry.h"
 #include "core/recovery/retry_budget.h"
@@ -68,11 +69,13 @@ struct Request {
   std::int64_t cached_tokens = 0;
   std::int64_t relayed_tokens = 0;    // of the answer, as digests told
   cache::Belief belief;               // what the index held of the prompt there
-  double decoding_at_send = 0;        // sequences past their first token there, and
+  double others_at_send = 0;          // in flight there beside it; of these
+  double decoding_at_send = 0;        // sequences past their first token, and
   double kv_at_send = 0;              // tokens of all in flight there
   double fresh_at_first = 0;          // what its endpoint had computed of prompts by its first
   double attention_at_first = 0;      // token, see EndpointState
   double ttft_predicted = 0;          // s
+  double step_foreseen = 0;           // s, of decoding, with those in flight when it was sent
   double e2e_predicted = 0;           // s
   double sigma = 0;                   // relative uncertainty that was claimed
 };
@@ -122,6 +125,7 @@ struct PoolState {
   std::vector<model::EndpointId> endpoints;  // ascending
   int healthy = 0;                           // of these
   std::unique_ptr<perf::Calibrator> calibrator;
+  perf::Stretch stretch;
   perf::Accuracy accuracy;
   recovery::RetryBudget budget;
   std::size_t refresh_next = 0;       // endpoint whose coefficients are handed on next
@@ -250,6 +254,8 @@ class Core {
   void close_attempt(Request& request, const model::AttemptEnded& event, Instant now);
   void learn(Request& request, const model::AttemptEnded& event, Instant now);
   void calibrate(Request& request, const model::AttemptEnded& event, Instant now);
+  static void watch_stretch(PoolState& pool, const Request& request,
+                            const model::AttemptEnded& event, Instant now);
   void finished_for_nobody(Request& request, const model::AttemptEnded& event, Instant now,
                            Actions& out);
   void succeeded(Request& request, const model::AttemptEnded& event, Instant now, Actions& out);

@@ -34,6 +34,7 @@ struct DecisionRecord {
   routing::Decision decision;
   double ttft_predicted = 0;       // s
   double e2e_predicted = 0;        // s
+  double stretch = 1;              // in it: its decode steps are expected to take so much longer
   std::int64_t cached_predicted = 0;
   bool over = false;               // the attempt has ended: the fields below are final
   model::AttemptResult result = model::AttemptResult::Ok;

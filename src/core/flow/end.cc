@@ -211,6 +211,7 @@ void Core::calibrate(Request& request, const model::AttemptEnded& event, Instant
     pool.calibrator->observe(perf::prefill_when_idle(request.endpoint, ttft, fresh, cached), now);
   }
   if (generated > 1) {
+    watch_stretch(pool, request, event, now);
     model::EngineTimings timings = event.timings;
     perf::Witness witness = perf::Witness::Answer;
     if (timings.decode < Duration::zero() && request.has_first_token) {
@@ -221,6 +222,18 @@ void Core::calibrate(Request& request, const model::AttemptEnded& event, Instant
       decode->witness = witness;
       pool.calibrator->observe(*decode, now);
     }
+  }
+}
+
+// Its own steps and whatever came between, against what was foreseen.
+void Core::watch_stretch(PoolState& pool, const Request& request,
+                         const model::AttemptEnded& event, Instant now) {
+  const double foreseen =
+      request.step_foreseen * static_cast<double>(event.usage.completion_tokens - 1);
+  const Duration actual = request.has_first_token ? now - request.first_token
+                                                  : event.timings.decode;
+  if (foreseen > 0 && actual >= Duration::zero()) {
+    pool.stretch.observe(request.others_at_send, foreseen, to_seconds(actual));
   }
 }
 

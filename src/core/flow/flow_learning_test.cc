@@ -323,6 +323,28 @@ TEST(CountTokens, ComputesNoPromptAndLeavesNoneBehind) {
   EXPECT_EQ(desk.core().decisions().of(next)[0]->cached_predicted, 0);
 }
 
+// Of two together the second takes four times as long, for reasons that nothing tells.
+TEST(Stretch, WhatHappenedBesideOthersIsExpectedAgain) {
+  Desk desk(1, 8);
+  const DecisionRecord* alone = nullptr;
+  const DecisionRecord* beside = nullptr;
+  for (int i = 0; i < 100; ++i) {
+    const auto a = desk.arrive(turn(desk, static_cast<std::uint64_t>(i), 4));
+    const auto b = desk.arrive(turn(desk, static_cast<std::uint64_t>(i) + 500, 4));
+    answer(desk, a, 2000, 0);
+    desk.first_token(b);
+    desk.now += 1200ms;
+    model::AttemptEnded e = desk.ending(b, AttemptResult::Ok);
+    e.usage = {2000, 0, 20};
+    desk.tell(e);
+    alone = desk.core().decisions().of(a)[0];
+    beside = desk.core().decisions().of(b)[0];
+  }
+  EXPECT_NEAR(alone->e2e_predicted - alone->ttft_predicted, 0.3, 0.08);
+  EXPECT_NEAR(beside->e2e_predicted - beside->ttft_predicted, 1.2, 0.3);
+  EXPECT_GT(beside->stretch, 1.5 * alone->stretch);
+}
+
 TEST(Decisions, TellWhyARequestWaitedAndWhyItHadNoPlace) {
   Desk desk(1, 1);
   const auto runs = desk.arrive();

@@ -186,6 +186,7 @@ DecisionRecord& Core::remember(const Request& request, const routing::Decision& 
   record.boarded = 0;
   record.pass_seconds = 0;
   record.ttft_predicted = record.e2e_predicted = 0;
+  record.stretch = 1;
   record.cached_predicted = 0;
   return record;
 }
@@ -206,10 +207,14 @@ void Core::dispatch(Request& request, const routing::Decision& decision,
   request.was_idle = chosen.in_flight == 0;
   request.prompt_tokens = match_.prompt_tokens;
   request.cached_tokens = match_.cached_tokens(decision.endpoint);
+  request.others_at_send = chosen.in_flight;
   request.decoding_at_send = chosen.decoding;
   request.kv_at_send = chosen.kv;
   request.ttft_predicted = terms.ttft;
-  request.e2e_predicted = terms.e2e;
+  request.step_foreseen = terms.tpot;
+  const double stretch = pools_.at(request.pool).stretch.median(request.others_at_send);
+  request.e2e_predicted =
+      terms.ttft + stretch * terms.tpot * static_cast<double>(decision.ask.output);
   request.sigma = chosen.uncertainty;
   request.kind = request.attempts++ == 0 ? recovery::RetryBudget::Kind::First
                                          : recovery::RetryBudget::Kind::Retry;
@@ -221,7 +226,8 @@ void Core::dispatch(Request& request, const routing::Decision& decision,
   DecisionRecord& record = remember(request, decision, now);
   record.attempt = request.attempt;
   record.ttft_predicted = terms.ttft;
-  record.e2e_predicted = terms.e2e;
+  record.e2e_predicted = request.e2e_predicted;
+  record.stretch = stretch;
   record.cached_predicted = request.cached_tokens;
   request.decision = record.number;
   const Duration queued = record.queued;
