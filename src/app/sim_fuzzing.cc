@@ -63,7 +63,12 @@ int write_smallest(const Finding& finding, const FuzzOptions& o) {
               static_cast<long long>(smallest.load.requests), smallest.faults.size(),
               smallest.groups.size());
   const auto form = sim::form_of(smallest);
-  if (!form) return 1;
+  if (!form) {
+    std::printf("%s\nno file can say what it plays; see it again: signalbox sim fuzz --seed %llu "
+                "--hours 0.001\n",
+                verdict.violation.c_str(), static_cast<unsigned long long>(finding.seed));
+    return 1;
+  }
   const std::string path = o.keep + "/fuzz-" + std::to_string(finding.seed) + ".yaml";
   std::ofstream out(path, std::ios::binary);
   out << "# SPDX-License-Identifier: Apache-2.0\n" << sim::to_yaml(*form);

@@ -172,7 +172,9 @@ FuzzVerdict judge_fuzz(const Scenario& scenario) {
   calm.check = calm.replay = false;
   const Report baseline = run(calm);
   verdict.scenario_hours += hours(calm, baseline);
-  const Duration from = from_seconds(kShows * seconds), until = from_seconds(seconds);
+  // Sessions may go on for longer than they come; who stays broken is so to the end.
+  const Duration from = from_seconds(kShows * seconds);
+  const Duration until = std::max(from_seconds(seconds), baseline.elapsed);
   const Bucket now = report.series.between(from, until);
   // What was refused meanwhile is not asked again: no more is wanted than came.
   const std::int64_t wanted =
