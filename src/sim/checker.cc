@@ -57,7 +57,7 @@ void Checker::applied(const flow::Setup& setup, Instant now) {
 void Checker::event(const model::Event& event, Instant now) {
   trail_.note(now, event);
   if (grammar_.see(event) == model::Verdict::Illegal) violated("grammar: illegal event", now);
-  if (const auto* arrived = std::get_if<model::RequestArrived>(&event)) take(*arrived);
+  if (const auto* arrived = std::get_if<model::RequestArrived>(&event)) take(*arrived, now);
   if (const auto* gone = std::get_if<model::ClientGone>(&event)) take(*gone);
   if (const auto* ended = std::get_if<model::AttemptEnded>(&event)) take(*ended, now);
   if (const auto* looked = std::get_if<model::EndpointObserved>(&event)) {
@@ -66,10 +66,11 @@ void Checker::event(const model::Event& event, Instant now) {
   }
 }
 
-void Checker::take(const model::RequestArrived& e) {
+void Checker::take(const model::RequestArrived& e, Instant now) {
   ++arrived_;
   Open& open = open_[e.request];
   open.owner = e.owner;
+  open.arrived = now;
   open.lora = e.lora;
 }
 
@@ -111,6 +112,8 @@ void Checker::take(const model::Dispatch& a, Open& open, Instant now) {
   if (open.gone) violated("INV-2: an attempt for a client that left", now);
   const auto declared = declared_.find(a.endpoint);
   if (declared == declared_.end()) return violated("a dispatch to an endpoint that left", now);
+  // Looks are few: a place that is taken and given back between two of them was not left idle.
+  if (!open.attempt && open.lora == 0 && open.arrived < now) idle_capacity_since_ = kNever;
   open.attempt = a.attempt;
   open.endpoint = a.endpoint;
   open.failed = open.passes = false;

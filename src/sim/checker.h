@@ -56,6 +56,7 @@ class Checker {
  private:
   struct Open {
     std::uint16_t owner = 0;
+    Instant arrived{};
     bool gone = false;
     bool delivered = false;
     model::AttemptId attempt;    // the newest
@@ -65,7 +66,7 @@ class Checker {
     bool passes = false;         // and its answer may be passed on
   };
 
-  void take(const model::RequestArrived& e);
+  void take(const model::RequestArrived& e, Instant now);
   void take(const model::ClientGone& e);
   void take(const model::AttemptEnded& e, Instant now);
   void take(const model::Dispatch& a, Open& open, Instant now);
@@ -96,7 +97,8 @@ class Checker {
   Duration held_longest_{};              // by settings of dispatch
   std::int64_t in_flight_max_ = 0;       // as at the start
   std::int64_t index_bytes_max_ = 0;
-  Instant idle_capacity_since_ = kNever; // requests wait and one pool could serve, since then
+  Instant idle_capacity_since_ = kNever; // requests wait and one pool could serve, and none of
+                                         // them goes, since then
   std::string violation_;
 };
 

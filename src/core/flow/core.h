@@ -325,6 +325,8 @@ class Core {
   static constexpr double kServiceSeconds = 1;        // before anything is known
   std::map<model::ModelId, double> service_seconds_;  // decayed mean of how long an answer takes
   model::EndpointId price_next_;       // whom the next slice of price_troubles() begins with
+  bool size_matters_ = false;               // to the last one placed: it is too large for some
+  std::vector<const Request*> alike_;       // scratch of drain_queue()
   std::set<model::ModelId> may_move_;       // whose queues still may move, at the next tick
   bool any_waits_to_depart_ = false;        // whether a pool dispatches otherwise than at once
   dispatch::Shuttle shuttle_;

@@ -168,6 +168,22 @@ TEST(Waiting, ARequestThatWaitsForItsOwnReasonsHoldsUpNobody) {
   EXPECT_EQ(desk.sent(a).attempt, model::AttemptId(2));
 }
 
+TEST(Waiting, ManyWhoWaitForOneAdapterHideNobodyBehindThem) {
+  Desk desk(2, 1);
+  for (model::Endpoint& e : desk.fleet.endpoints) e.lists_loras = true;
+  desk.fleet.endpoints[0].loras = {"law"};
+  model::RequestArrived adapted = desk.request();
+  adapted.lora = lora_hash("law");
+  const auto a = desk.arrive(adapted), b = desk.arrive();
+  ASSERT_EQ(desk.place(a), model::EndpointId(1));
+  ASSERT_EQ(desk.place(b), model::EndpointId(2));
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(desk.waits(desk.arrive(adapted)));
+  const auto plain = desk.arrive();
+  ASSERT_TRUE(desk.waits(plain));
+  desk.complete(b);
+  EXPECT_EQ(desk.place(plain), model::EndpointId(2)) << "without a tick in between";
+}
+
 TEST(Tenants, OwnCapIs429AndOthersAreNotTouched) {
   Desk desk(1, 10);
   desk.fleet.tenants = {{model::TenantId(1), "small", 2}, {model::TenantId(2), "large", 0}};

@@ -13,8 +13,10 @@ namespace {
 
 using Answer = model::Conclude::Answer;
 
-// Waiting requests that one event may look at; the rest go at the next tick.
+// Waiting requests that one event may find a place for, and those that it may pass over; the rest
+// go at the next tick.
 constexpr int kDrainSlice = 16;
+constexpr int kPassOverSlice = 512;
 constexpr int kLengthUses = 16;
 
 // Whether endpoints may be open that only this request cannot use.
@@ -24,6 +26,13 @@ bool open_to_others(const routing::Decision& decision) {
   };
   return refused(routing::Reason::AlreadyTried) || refused(routing::Reason::Memory) ||
          refused(routing::Reason::Lora) || refused(routing::Reason::Tenant);
+}
+
+// Whether what keeps the one from a place keeps the other: but for their size, they could go to the
+// same places.
+bool could_go_alike(const Request& a, const Request& b) {
+  return a.arrived.lora == b.arrived.lora && a.arrived.tenant == b.arrived.tenant &&
+         a.tried == b.tried;
 }
 
 }  // namespace
@@ -131,6 +140,7 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
     case routing::Decision::Kind::Wait: break;
   }
   if (!request.waiting) request.decision = remember(request, decision, now).number;
+  size_matters_ = decision.refusals[memory].count > 0;
   return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
 }
 
@@ -252,14 +262,16 @@ bool Core::enqueue(Request& request, Instant now) {
   return true;
 }
 
-// Where the last slice ended, the next one goes on, so that many who wait apart hide nobody.
+// Where the last slice ended, the next one goes on, so that many who wait apart hide nobody. Of
+// those who wait for the same reasons one is looked at.
 void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
   if (drain_over_) return;
   apart_.erase(model);
   may_move_.erase(model);
+  alike_.clear();
   model::RequestId next = queue_.resume(model);
-  for (int looked = 0; next; ++looked) {
-    if (looked == kDrainSlice) {
+  for (int looked = 0, passed = 0; next;) {
+    if (looked == kDrainSlice || passed == kPassOverSlice) {
       queue_.stop_at(next);
       may_move_.insert(model);
       return;
@@ -267,7 +279,15 @@ void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
     Request* request = find(next);
     CHECK(request != nullptr);
     next = queue_.next(next);
-    if (place_waiting(*request, now, out) == Placed::Waits) return;
+    if (std::ranges::any_of(
+            alike_, [&](const Request* like) { return could_go_alike(*like, *request); })) {
+      ++passed;
+      continue;
+    }
+    ++looked;
+    const Placed placed = place_waiting(*request, now, out);
+    if (placed == Placed::Waits) return;
+    if (placed == Placed::WaitsApart && !size_matters_) alike_.push_back(request);
   }
   if (!queue_.empty(model)) apart_.insert(model);
 }
