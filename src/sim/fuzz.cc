@@ -53,11 +53,13 @@ bool heals_by(const Scenario& s, double seconds) {
   });
 }
 
-// Clients that give up soon and ask again can keep a fleet busy with what nobody waits for, long
-// after the fault that began it. To end that is for admission, which does not refuse for it yet.
+// Clients that give up soon, or are given up, and ask again can keep a fleet busy with what nobody
+// waits for, long after the fault that began it. To end that is for admission, which does not
+// refuse for it yet.
 bool can_storm(const Scenario& s) {
-  return s.load.sdk.retries_max > 0 && s.load.sdk.timeout > Duration::zero() &&
-         s.load.sdk.timeout < std::chrono::seconds(30);
+  Duration given_up = std::min(s.first_token_timeout, s.idle_timeout);
+  if (s.load.sdk.timeout > Duration::zero()) given_up = std::min(given_up, s.load.sdk.timeout);
+  return s.load.sdk.retries_max > 0 && given_up < std::chrono::seconds(30);
 }
 
 // A smaller one, or nothing where the step has nothing to take.
