@@ -175,6 +175,22 @@ class Apis(Case):
         shown = self.gateway.admin_json("/v1/decisions/mine-1")["decisions"]
         self.assertEqual(len(shown), 1)
         self.assertTrue(shown[0]["candidates"])
+        # Names of clients are theirs: two may take one. Engines get a name that is unique.
+        self.gateway.chat(headers={"x-request-id": "mine-1"})
+        shown = self.gateway.admin_json("/v1/decisions/mine-1")["decisions"]
+        self.assertEqual([d["request"] for d in shown], ["mine-1"] * 2)
+        theirs = {d["engine_request"] for d in shown}
+        self.assertEqual(len(theirs), 2)
+        seen = {r["request_id"] for r in self.fleet.all_records()}
+        self.assertLessEqual(theirs, seen)
+        self.assertNotIn("mine-1", seen)
+        self.assertEqual(self.gateway.admin_json(
+            f"/v1/decisions/{shown[1]['engine_request']}")["decisions"], shown[1:])
+        logged = [r for r in self.gateway.access_records() if r["request_id"] == "mine-1"]
+        self.assertLessEqual({r["engine_request_id"] for r in logged}, theirs)
+        # Nobody takes a name that another request has or will get.
+        taken = self.gateway.chat(headers={"x-request-id": shown[0]["engine_request"]})
+        self.assertNotEqual(taken["x-request-id"], shown[0]["engine_request"])
 
     def test_limits_of_numbers_are_held(self):
         for more in ({"n": 17}, {"max_tokens": 10**9}, {"stop": ["x"] * 17}, {"top_logprobs": 21}):

@@ -19,6 +19,8 @@ using gateway::AdminAnswer;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLimitMax = 1000;
+// Requests of one name whose decisions are shown.
+constexpr std::ptrdiff_t kSameNameMax = 16;
 
 AdminAnswer not_found(std::string_view message) {
   return {404, "application/json", json::openai_error(message, "not_found")};
@@ -171,11 +173,12 @@ std::string AdminApi::fleet() const {
            {"wait_seconds", v.load.wait_seconds},
            {"step_seconds", v.load.step_seconds}, {"arrivals_per_second", v.load.arrivals},
            {"kv_tokens", v.load.kv_tokens}, {"kv_capacity", v.load.kv_capacity},
-           {"kv_usage", v.kv_usage}, {"cached_tokens", v.cached_tokens},
+           {"kv_usage", v.kv_usage < 0 ? Json() : Json(v.kv_usage)},
+           {"cached_tokens", v.cached_tokens},
            {"factor", v.factor}, {"standing", std::string(label(v.standing))},
            {"failure_risk", v.failure_risk}, {"serves", v.serves}, {"observed", v.observed},
            {"unreachable", v.unreachable},
-           {"since_observed_seconds", v.observed ? to_seconds(v.since_observed) : -1.0}});
+           {"since_observed_seconds", to_seconds(v.since_observed)}});
     }
     out["pools"].push_back(std::move(entry));
   }
@@ -200,13 +203,14 @@ std::string AdminApi::decisions(std::size_t count) const {
 
 AdminAnswer AdminApi::decision(std::string_view request_name) const {
   const auto decoded = http::percent_decode(request_name);
-  const auto id = decoded ? shared_.names.find(*decoded) : std::nullopt;
+  std::vector<model::RequestId> ids;
+  if (decoded) ids = shared_.names.find(*decoded);
+  // The latest of a name that many requests have.
+  if (std::ssize(ids) > kSameNameMax) ids.erase(ids.begin(), ids.end() - kSameNameMax);
   std::vector<flow::DecisionRecord> records;
-  if (id) {
-    host_.read([&](const flow::Flow& flow) {
-      for (const auto* record : flow.decisions().of(*id)) records.push_back(*record);
-    });
-  }
+  host_.read([&](const flow::Flow& flow) {
+    for (const auto* record : flow.decisions().of(ids)) records.push_back(*record);
+  });
   if (records.empty()) {
     return not_found("No decision of this request is remembered; see Gateway.limits."
                      "decisions_kept.");

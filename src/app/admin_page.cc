@@ -117,8 +117,9 @@ std::string way_of(const Json& decision) {
 std::string refusals(const Json& decision) {
   std::string out;
   for (const Json& r : list(decision, "refused")) {
-    out += text_of(r, "count") + " endpoint(s) " + text_of(r, "reason") + ", such as " +
-           text_of(r, "example") + "\n";
+    const std::string example = text_of(r, "example");
+    out += text_of(r, "count") + " endpoint(s) " + text_of(r, "reason") +
+           (example.empty() ? "" : ", such as " + example) + "\n";
   }
   const std::string sentence = text_of(decision, "sentence");
   return sentence.empty() ? out : out + sentence + "\n";

@@ -37,13 +37,14 @@ void write_totals(TextWriter& w, const flow::Totals& totals) {
         totals.illegal_events);
 }
 
+// Without the endpoints of which it is not known: a negative value.
 template <typename Value>
 void per_endpoint(TextWriter& w, const std::vector<Row>& rows, std::string_view name,
                   std::string_view help, Value value) {
   w.family(name, MetricType::Gauge, help);
   for (const Row& row : rows) {
-    w.sample({{"pool", row.pool}, {"endpoint", row.endpoint}},
-             static_cast<double>(value(row.view)));
+    const auto known = static_cast<double>(value(row.view));
+    if (known >= 0) w.sample({{"pool", row.pool}, {"endpoint", row.endpoint}}, known);
   }
 }
 
@@ -102,14 +103,15 @@ void collect_core_metrics(TextWriter& w, host::CoreHost& host,
                [](const View& v) { return v.load.others; });
   per_endpoint(w, rows, "signalbox_endpoint_wait_seconds", "Prefill work that waits there.",
                [](const View& v) { return v.load.wait_seconds; });
-  per_endpoint(w, rows, "signalbox_endpoint_kv_usage_ratio", "KV cache in use, as it says.",
-               [](const View& v) { return v.kv_usage; });
+  per_endpoint(w, rows, "signalbox_endpoint_kv_usage_ratio",
+               "KV cache in use, of those that say so.", [](const View& v) { return v.kv_usage; });
   per_endpoint(w, rows, "signalbox_endpoint_speed_ratio", "Its times against its pool's.",
                [](const View& v) { return v.factor; });
   per_endpoint(w, rows, "signalbox_endpoint_in_service", "1: in service, 0: ejected.",
                [](const View& v) { return v.standing == recovery::Standing::In ? 1 : 0; });
-  per_endpoint(w, rows, "signalbox_endpoint_observed_age_seconds", "Since the last good look.",
-               [](const View& v) { return v.observed ? to_seconds(v.since_observed) : -1.0; });
+  per_endpoint(w, rows, "signalbox_endpoint_observed_age_seconds",
+               "Since the last good look; before the first one, since it was declared.",
+               [](const View& v) { return to_seconds(v.since_observed); });
   write_errors(w, accuracies);
   w.family("signalbox_pool_pass_seconds", MetricType::Gauge,
            "Mean length of a pass over an engine's ranks, where requests depart by shuttle.");

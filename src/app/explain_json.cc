@@ -99,9 +99,10 @@ void add_full(Json& out, const flow::DecisionRecord& record, const gateway::Publ
   out["drawn_from_near_ties"] = e.drawn;
   out["refused"] = Json::array();
   for (const routing::Refused& r : e.refused) {
-    out["refused"].push_back({{"reason", std::string(routing::label(r.reason))},
-                              {"count", r.refusals.count},
-                              {"example", endpoint_label(published, r.refusals.example)}});
+    Json refused = {{"reason", std::string(routing::label(r.reason))},
+                    {"count", r.refusals.count}};
+    if (r.refusals.example) refused["example"] = endpoint_label(published, r.refusals.example);
+    out["refused"].push_back(std::move(refused));
   }
   if (e.flip) {
     out["flip"] = {{"endpoint", endpoint_label(published, e.flip->endpoint)},
@@ -141,6 +142,7 @@ Json decision_json(const flow::DecisionRecord& record, const gateway::Published&
   Json out;
   out["decision"] = record.number;
   out["request"] = names.known_as(record.request);
+  out["engine_request"] = names.name(record.request);
   out["attempt"] = record.attempt.value();
   for (const model::Model& m : published.fleet->models) {
     if (m.id == record.model) out["model"] = m.name;

@@ -152,6 +152,7 @@ void Core::add_endpoint(const model::Endpoint& declared, Instant now) {
   EndpointState& state = entry->second;
   state.declared = declared;
   if (fresh) {
+    state.observed_at = now;
     legal(state.grammar.take(model::EndpointGrammar::Signal::Declared));
     pool.endpoints.push_back(declared.id);
     ejector_.add(declared.id, declared.pool, pool.declared.ejected_share_max);

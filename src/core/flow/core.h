@@ -91,7 +91,7 @@ struct EndpointState {
   bool unreachable = false;           // the last look failed
   bool no_connection = false;         // it did not even accept one
   bool healthy = false;               // nothing speaks against it; counted in its pool
-  Instant observed_at{};
+  Instant observed_at{};              // before any look: when it was declared
   double kv_usage = -1;
   double fresh_done = 0;              // prompt tokens computed there for our requests that have
   double attention_done = 0;          // their first token, and the sum of fresh·(cached + fresh/2)

@@ -51,9 +51,14 @@ DecisionRecord* DecisionRing::find(std::uint64_t number) {
 }
 
 std::vector<const DecisionRecord*> DecisionRing::of(model::RequestId request) const {
+  return of(std::span(&request, 1));
+}
+
+std::vector<const DecisionRecord*> DecisionRing::of(
+    std::span<const model::RequestId> requests) const {
   std::vector<const DecisionRecord*> found;
   for (const DecisionRecord& record : ring_) {
-    if (record.request == request) found.push_back(&record);
+    if (std::ranges::find(requests, record.request) != requests.end()) found.push_back(&record);
   }
   std::sort(found.begin(), found.end(),
             [](const auto* a, const auto* b) { return a->number < b->number; });

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "base/time.h"
@@ -56,8 +57,9 @@ class DecisionRing {
   // Null when the number is forgotten or was never given.
   DecisionRecord* find(std::uint64_t number);
   const DecisionRecord* find(std::uint64_t number) const;
-  // The decisions of one request still known, oldest first.
+  // The decisions still known of one request, or of several, oldest first. Looks at all there are.
   std::vector<const DecisionRecord*> of(model::RequestId request) const;
+  std::vector<const DecisionRecord*> of(std::span<const model::RequestId> requests) const;
   // Number of the newest decision that is no longer known; 0: none is forgotten.
   std::uint64_t forgotten() const { return last_ > ring_.size() ? last_ - ring_.size() : 0; }
   // The latest, newest first, at most `count`.

@@ -28,7 +28,7 @@ std::vector<EndpointView> Core::endpoints(model::PoolId pool, Instant now) const
     view.observed = state.observed;
     view.unreachable = state.unreachable;
     view.no_connection = state.no_connection;
-    view.since_observed = state.observed ? now - state.observed_at : Duration::zero();
+    view.since_observed = now - state.observed_at;
     view.factor = found->second.calibrator->endpoint_factor(id, now);
     view.kv_usage = state.kv_usage;
     view.cached_tokens = index_.held_tokens(id);

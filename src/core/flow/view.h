@@ -27,7 +27,7 @@ struct EndpointView {
   bool observed = false;            // a look has succeeded
   bool unreachable = false;         // the last look failed
   bool no_connection = false;       // it did not even accept one
-  Duration since_observed{};
+  Duration since_observed{};        // since the last good look; before it, since it was declared
   double factor = 1;                // of its speed against its pool's
   double kv_usage = -1;             // as the engine says, 0..1; negative: not told
   std::int64_t cached_tokens = 0;   // prompt tokens that we believe it holds

@@ -13,7 +13,8 @@
 namespace signalbox::gateway {
 
 struct AccessRecord {
-  std::string request_id;
+  std::string request_id;          // what the client knows it by
+  std::string engine_request_id;   // what engines know it by, where the client brought its own
   std::string_view tenant;         // views into Published, which the exchange keeps
   std::string client;              // its address, as far as it is believed
   std::string_view method;         // views into the request head, valid until the answer is out

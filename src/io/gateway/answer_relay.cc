@@ -289,7 +289,9 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
     // unless the client has half an event of it.
     if (!whole && !between_events()) return AttemptResult::Truncated;
     if (mode_ == Mode::Stream && whole) take_tail();
-    if (mode_ == Mode::Stream && !whole) close_stream();
+    // Where the body ends with its connection, a break looks like an end.
+    const bool may_have_broken = !whole || (plan_.until_close && scanner_.tail().empty());
+    if (mode_ == Mode::Stream && may_have_broken) close_stream();
   }
   if (!error_seen_) return AttemptResult::Ok;
   if (stream_begun_ && mode_ == Mode::Stream) return AttemptResult::StreamError;

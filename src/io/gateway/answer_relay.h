@@ -27,6 +27,7 @@ struct RelayPlan {
   bool client_streams = false;
   bool assemble = false;           // we asked for a stream that the client did not
   bool drop_usage = false;         // we asked for usage that the client did not
+  bool until_close = false;        // the body ends with its connection, in order or not
   std::string model;               // name to show in answers; empty: as the engine wrote it
   std::size_t event_max = 256 << 10;
   std::size_t held_max = 1 << 20;

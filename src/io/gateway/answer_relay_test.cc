@@ -568,6 +568,17 @@ TEST(AnswerRelay, a_last_event_without_its_blank_line_is_passed_on_too) {
   EXPECT_EQ(run_relay(streaming(), {chunk("a") + "data: [DONE]\n"}).out, chunk("a"));
 }
 
+TEST(AnswerRelay, where_a_break_looks_like_an_end_the_mark_that_did_not_come_is_added) {
+  const std::string whole = chunk("a") + kFinish;
+  RelayPlan plan = streaming();
+  EXPECT_EQ(run_relay(plan, {whole}).out, whole);
+  plan.until_close = true;
+  EXPECT_EQ(run_relay(plan, {whole}).out, whole + kDone);
+  EXPECT_EQ(run_relay(plan, {whole + kDone}).out, whole + kDone);
+  EXPECT_EQ(run_relay(plan, {whole + "data: [DONE]"}).out, whole + "data: [DONE]");
+  EXPECT_EQ(run_relay(plan, {whole + "data: {"}).out, whole + "data: {");
+}
+
 TEST(AnswerRelay, begins_anew_with_each_attempt) {
   AnswerRelay relay;
   relay.begin(streaming(), 200, true);

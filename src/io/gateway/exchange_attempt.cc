@@ -160,7 +160,9 @@ void Exchange::append_client_fields(std::string& out, const EndpointAccess& endp
     if (http::is_hop_by_hop(*head_, field)) continue;
     http::append_field(out, field);
   }
-  http::append_field(out, "x-request-id", record_.request_id);
+  http::append_field(out, "x-request-id", record_.engine_request_id.empty()
+                                              ? record_.request_id
+                                              : record_.engine_request_id);
   if (own_key) http::append_field(out, "authorization", endpoint.authorization);
   if (!endpoint.rank.empty() && !endpoint.habits->rank_header.empty()) {
     http::append_field(out, endpoint.habits->rank_header, endpoint.rank);
@@ -270,6 +272,7 @@ void Exchange::upstream_head(const http::ResponseHead& head) {
   const bool events = event_stream(type);
   other_type_.reset();
   if (!events && (scan_.stream || plan_.assemble)) other_type_.emplace(type);
+  plan_.until_close = head.framing.kind == http::Framing::Kind::UntilClose;
   relay_.begin(plan_, head.status, events);
   if (relay_.redirects()) return end_attempt(cut_off());
   keep_answer_fields(head);

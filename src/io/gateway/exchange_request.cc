@@ -108,7 +108,8 @@ std::string Exchange::choose_request_id(const http::RequestHead& head) const {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            c == '-' || c == '_' || c == '.' || c == ':';
   };
-  if (given && !given->empty() && given->size() <= 128 &&
+  // Nobody takes a name that another request has or will get.
+  if (given && !given->empty() && given->size() <= 128 && !worker_.gives_name(*given) &&
       std::all_of(given->begin(), given->end(), harmless)) {
     return std::string(*given);
   }
@@ -199,6 +200,11 @@ bool Exchange::resolve_name() {
   const auto found = published_->names.find(scan_.model);
   // A model that a tenant may not ask for does not exist for it.
   if (found == published_->names.end() || !allowed(found->second.tenants, tenant)) {
+    if (published_->names.empty()) {
+      send_local_error(503, "No model is known yet: no engine has answered so far.", "no_endpoint",
+                       std::chrono::seconds(1));
+      return false;
+    }
     const auto names = published_->names_for(tenant);
     send_local_error(404, unknown_model(scan_.model, names), "model_not_found");
     return false;
@@ -214,8 +220,12 @@ bool Exchange::resolve_name() {
 
 void Exchange::hand_to_core(std::string_view body) {
   id_ = worker_.register_exchange(*this);
-  if (record_.request_id.empty()) record_.request_id = worker_.request_name(id_);
-  else worker_.remember_name(record_.request_id, id_);
+  if (record_.request_id.empty()) {
+    record_.request_id = worker_.request_name(id_);
+  } else {
+    worker_.remember_name(record_.request_id, id_);
+    record_.engine_request_id = worker_.request_name(id_);
+  }
   record_.core_knew = true;
   waits_since_ = worker_.loop().now();
 

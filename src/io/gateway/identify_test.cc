@@ -187,44 +187,50 @@ TEST(ModelsPage, is_json_that_both_kinds_of_clients_read) {
   EXPECT_EQ(Json::parse(model_entry("closed", published.names.at("closed"))), closed);
 }
 
+using Ids = std::vector<model::RequestId>;
+
 TEST(RequestNames, ours_say_which_request_they_mean_without_being_remembered) {
   const RequestNames names(0xdeadbeef);
   for (const std::uint64_t id : {0ull, 1ull, 0x0123456789abcdefull, ~0ull}) {
     const std::string name = names.name(model::RequestId{id});
     EXPECT_EQ(name.size(), 29u);
     EXPECT_TRUE(name.starts_with("req-deadbeef-")) << name;
-    EXPECT_EQ(names.find(name), model::RequestId{id}) << name;
+    EXPECT_TRUE(names.is_ours(name));
+    EXPECT_EQ(names.find(name), Ids{model::RequestId{id}}) << name;
   }
 }
 
-TEST(RequestNames, the_clients_own_are_remembered_by_their_last_use) {
+TEST(RequestNames, a_clients_own_means_all_requests_that_it_gave_it_to) {
   RequestNames names(1);
-  EXPECT_EQ(names.find("mine"), std::nullopt);
+  EXPECT_EQ(names.find("mine"), Ids{});
   names.remember("mine", model::RequestId{5});
-  EXPECT_EQ(names.find("mine"), model::RequestId{5});
+  EXPECT_EQ(names.find("mine"), Ids{model::RequestId{5}});
   names.remember("mine", model::RequestId{6});
-  EXPECT_EQ(names.find("mine"), model::RequestId{6});
-  EXPECT_EQ(names.find("req-"), std::nullopt);
-  EXPECT_EQ(names.find("req-00000001-000000000000000g"), std::nullopt);
-  names.remember("req-00000001-000000000000000g", model::RequestId{7});
-  EXPECT_EQ(names.find("req-00000001-000000000000000g"), model::RequestId{7});
+  EXPECT_EQ(names.find("mine"), (Ids{model::RequestId{5}, model::RequestId{6}}));
+  EXPECT_EQ(names.known_as(model::RequestId{5}), "mine");
+  EXPECT_EQ(names.find("req-"), Ids{});
+  EXPECT_EQ(names.find("req-00000001-000000000000000g"), Ids{});
 }
 
 TEST(RequestNames, a_name_of_another_process_is_not_taken_for_ours) {
   const RequestNames here(1);
   const RequestNames there(2);
-  EXPECT_EQ(here.find(there.name(model::RequestId{9})), std::nullopt);
+  EXPECT_FALSE(here.is_ours(there.name(model::RequestId{9})));
+  EXPECT_EQ(here.find(there.name(model::RequestId{9})), Ids{});
 }
 
 TEST(RequestNames, only_the_latest_are_remembered) {
   RequestNames names(1);
   for (std::uint64_t i = 0; i < 30'000; ++i) {
-    names.remember("client-" + std::to_string(i), model::RequestId{i});
+    names.remember(i % 2 == 0 ? "same" : "client-" + std::to_string(i), model::RequestId{i});
   }
-  EXPECT_EQ(names.find("client-0"), std::nullopt);
-  EXPECT_EQ(names.find("client-19999"), std::nullopt);
-  EXPECT_EQ(names.find("client-20000"), model::RequestId{20000});
-  EXPECT_EQ(names.find("client-29999"), model::RequestId{29999});
+  EXPECT_EQ(names.find("client-1"), Ids{});
+  EXPECT_EQ(names.find("client-19999"), Ids{});
+  EXPECT_EQ(names.find("client-20001"), Ids{model::RequestId{20001}});
+  EXPECT_EQ(names.find("client-29999"), Ids{model::RequestId{29999}});
+  const Ids same = names.find("same");
+  EXPECT_EQ(same.size(), 5000u);
+  EXPECT_EQ(same.front(), model::RequestId{20000});
 }
 
 TEST(OwnAnswer, has_a_status_a_code_and_a_sentence_for_every_outcome) {

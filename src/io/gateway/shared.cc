@@ -6,6 +6,12 @@
 #include <cstdio>
 
 namespace signalbox::gateway {
+namespace {
+
+constexpr std::size_t kOrigin = 13;  // characters that tell processes apart
+constexpr std::size_t kLength = 29;
+
+}  // namespace
 
 std::string RequestNames::name(model::RequestId id) const {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -15,16 +21,22 @@ std::string RequestNames::name(model::RequestId id) const {
   return text;
 }
 
+bool RequestNames::is_ours(std::string_view name) const {
+  return name.size() == kLength && name.substr(0, kOrigin) == this->name({}).substr(0, kOrigin);
+}
+
 void RequestNames::remember(const std::string& name, model::RequestId id) {
   const std::lock_guard lock(mutex_);
-  given_.insert_or_assign(name, id);
+  given_[name].push_back(id);
   name_of_.insert_or_assign(id, name);
   order_.push_back(id);
   if (order_.size() <= kRememberedMax) return;
+  // The oldest of all is the oldest of its name.
   const auto oldest = name_of_.find(order_.front());
   order_.pop_front();
   const auto found = given_.find(oldest->second);
-  if (found != given_.end() && found->second == oldest->first) given_.erase(found);
+  found->second.pop_front();
+  if (found->second.empty()) given_.erase(found);
   name_of_.erase(oldest);
 }
 
@@ -36,17 +48,17 @@ std::string RequestNames::known_as(model::RequestId id) const {
   return name(id);
 }
 
-std::optional<model::RequestId> RequestNames::find(std::string_view name) const {
-  // A name that another process gave, or this one before it restarted, may have been brought to us.
-  if (name.size() == 29 && name.substr(0, 13) == this->name({}).substr(0, 13)) {
+std::vector<model::RequestId> RequestNames::find(std::string_view name) const {
+  if (is_ours(name)) {
     std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(name.data() + 13, name.data() + 29, value, 16);
-    if (error == std::errc() && end == name.data() + 29) return model::RequestId(value);
+    const auto [end, error] =
+        std::from_chars(name.data() + kOrigin, name.data() + kLength, value, 16);
+    if (error == std::errc() && end == name.data() + kLength) return {model::RequestId(value)};
   }
   const std::lock_guard lock(mutex_);
   const auto found = given_.find(std::string(name));
-  if (found == given_.end()) return std::nullopt;
-  return found->second;
+  if (found == given_.end()) return {};
+  return {found->second.begin(), found->second.end()};
 }
 
 }  // namespace signalbox::gateway

@@ -8,10 +8,10 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "core/model/ids.h"
 #include "io/gateway/metrics.h"
@@ -20,8 +20,9 @@
 
 namespace signalbox::gateway {
 
-// Request ids as text. Those of ours carry the RequestId; those that clients brought are remembered
-// for the latest requests.
+// Request ids as text. Those of ours are unique, carry the RequestId and go to engines, which may
+// key what they run by them. Those that clients brought are theirs: many requests may have the same
+// one; they are given back to them and remembered for the latest requests.
 class RequestNames {
  public:
   // `origin` tells processes apart.
@@ -29,18 +30,20 @@ class RequestNames {
 
   // The name that we give.
   std::string name(model::RequestId id) const;
-  // The client gave its request a name of its own.
+  // Whether it looks like one that this process gives.
+  bool is_ours(std::string_view name) const;
+  // The client gave its request a name of its own, which does not look like ours.
   void remember(const std::string& name, model::RequestId id);
   // What the client knows it by: its own name while that is remembered, else ours.
   std::string known_as(model::RequestId id) const;
-  // Nothing for a name that never was or is forgotten.
-  std::optional<model::RequestId> find(std::string_view name) const;
+  // All that are known by it, oldest first; none for a name that never was or is forgotten.
+  std::vector<model::RequestId> find(std::string_view name) const;
 
  private:
   static constexpr std::size_t kRememberedMax = 10'000;
   std::uint32_t origin_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, model::RequestId> given_;   // the latest of that name
+  std::unordered_map<std::string, std::deque<model::RequestId>> given_;  // oldest first
   std::unordered_map<model::RequestId, std::string> name_of_;
   std::deque<model::RequestId> order_;
 };

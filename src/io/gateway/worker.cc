@@ -147,6 +147,8 @@ std::string Worker::request_name(model::RequestId id) {
   return shared_.names.name(id);
 }
 
+bool Worker::gives_name(std::string_view name) const { return shared_.names.is_ours(name); }
+
 void Worker::remember_name(const std::string& name, model::RequestId id) {
   shared_.names.remember(name, id);
 }
@@ -266,6 +268,7 @@ void Worker::account(const AccessRecord& record) {
   telemetry::AccessRecord line;
   line.unix_nanos = net::unix_nanos();
   line.request_id = record.request_id;
+  line.engine_request_id = record.engine_request_id;
   line.client = record.client;
   line.tenant = record.tenant;
   line.method = record.method;

@@ -59,6 +59,8 @@ class Worker {
   model::RequestId register_exchange(Exchange& exchange);
   void unregister(model::RequestId id) { exchanges_.erase(id); }
   std::string request_name(model::RequestId id);
+  // Whether it looks like one that requests are given here.
+  bool gives_name(std::string_view name) const;
   void remember_name(const std::string& name, model::RequestId id);
 
   // Whether a header of this name never reaches an engine.

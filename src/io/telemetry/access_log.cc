@@ -32,6 +32,7 @@ void AccessFormat::append(std::string& out, const AccessRecord& r) {
   clock_.append(out, r.unix_nanos);
   out += '"';
   text(out, ",\"request_id\":", r.request_id);
+  text(out, ",\"engine_request_id\":", r.engine_request_id);
   text(out, ",\"trace_id\":", r.trace_id);
   text(out, ",\"client\":", r.client);
   text(out, ",\"tenant\":", r.tenant);

@@ -16,7 +16,8 @@ namespace signalbox::telemetry {
 // Empty texts and negative numbers and durations are not told, and not in the line.
 struct AccessRecord {
   std::int64_t unix_nanos = 0;  // when the request ended
-  std::string_view request_id;
+  std::string_view request_id;  // what the client knows it by
+  std::string_view engine_request_id;  // what engines know it by; empty: the same
   std::string_view trace_id;    // 32 hex digits
   std::string_view client;      // its address; behind a trusted peer, as that one says
   std::string_view tenant;

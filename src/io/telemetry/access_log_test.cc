@@ -39,8 +39,10 @@ TEST(AccessLog, WritesEverythingThatIsKnown) {
   r.usage = {100, 64, 7};
   r.bytes_in = 1200;
   r.bytes_out = 600;
+  r.engine_request_id = "req-2";
   EXPECT_EQ(line(r),
             "{\"time\":\"2026-11-29T17:42:03.045Z\",\"request_id\":\"req-1\","
+            "\"engine_request_id\":\"req-2\","
             "\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\",\"client\":\"10.0.0.1:5\","
             "\"tenant\":\"acme\",\"method\":\"POST\",\"path\":\"/v1/chat/completions\","
             "\"model\":\"llama\",\"route\":\"llama\",\"pool\":\"p\","
