@@ -335,6 +335,16 @@ def medians(rows, gateway):
     return {key: round(statistics.median(c[key] for c in columns), 2) for key in columns[0]}
 
 
+def ratios(rows):
+    """The median of the rounds' own ratios: within a round both gateways had the same machine."""
+    pairs = [(figures(row, "signalbox"), figures(row, "nginx")) for row in rows]
+    out = {}
+    for key in pairs[0][0]:
+        of_rounds = [ours[key] / theirs[key] for ours, theirs in pairs if theirs[key] > 0]
+        out[key] = round(statistics.median(of_rounds), 2) if of_rounds else None
+    return out
+
+
 def compare(bench):
     base = bench.options.port
     ports, admin = {"nginx": base - 1, "signalbox": base - 2}, base - 3
@@ -352,10 +362,8 @@ def compare(bench):
     valid = [row for row in rows if not row["void"]]
     out = {"rounds": rows, "rounds_valid": len(valid)}
     if valid:
-        ours, theirs = medians(valid, "signalbox"), medians(valid, "nginx")
-        out["medians"] = {"signalbox": ours, "nginx": theirs}
-        out["ratios"] = {key: round(ours[key] / theirs[key], 2) if theirs[key] > 0 else None
-                         for key in ours}
+        out["medians"] = {name: medians(valid, name) for name in ("signalbox", "nginx")}
+        out["ratios"] = ratios(valid)
     return out
 
 
