@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <system_error>
 
 #include "core/flow/config_of.h"
-#include "core/flow/flow.h"
 #include "core/model/codec.h"
 #include "core/spec/config.h"
 #include "io/config/load.h"
@@ -179,7 +180,14 @@ bool whole(const model::Fleet& fleet) {
 // One run: its records in order, whatever files they lie in.
 class Replayer {
  public:
-  explicit Replayer(std::uint64_t seed) : seed_(seed) {}
+  Replayer(std::uint64_t seed, LogListener* listener) : seed_(seed), listener_(listener) {
+    if (listener_ != nullptr) listener_->begins();
+  }
+  ~Replayer() {
+    if (listener_ != nullptr && flow_) listener_->ends(*flow_);
+  }
+  Replayer(const Replayer&) = delete;
+  Replayer& operator=(const Replayer&) = delete;
 
   std::uint64_t seed() const { return seed_; }
   std::uint64_t records() const { return records_; }
@@ -265,6 +273,7 @@ class Replayer {
                       std::make_shared<const model::Fleet>(std::move(*fleet))};
     if (!flow_) flow_ = std::make_unique<flow::Flow>(setup.config, seed_);
     flow_->apply(setup, now_, actions_);
+    if (listener_ != nullptr) listener_->applied(setup, now_);
     ++report.setups;
     return {};
   }
@@ -277,12 +286,14 @@ class Replayer {
     }
     if (!flow_) return broken("is an event before any configuration: the log's beginning is gone.");
     kind_ = event->index();
+    if (listener_ != nullptr) listener_->handled(*event, now_);
     flow_->handle(std::move(*event), now_, actions_);
     ++report.events;
     return {};
   }
 
   std::uint64_t seed_;
+  LogListener* listener_;
   std::uint64_t records_ = 0;
   const std::string* file_ = nullptr;
   std::unique_ptr<flow::Flow> flow_;
@@ -340,7 +351,28 @@ Error out_of_order(const std::string& file, const Head& head, const Replayer* ru
 
 }  // namespace
 
-Result<ReplayReport> replay_logs(const std::vector<LogPiece>& pieces) {
+Result<std::vector<std::string>> read_log_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> contents;
+  for (const std::string& path : paths) {
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream bytes;
+    bytes << in.rdbuf();  // unlike an iterator, tells of a folder by its state
+    if (!in.is_open() || bytes.tellp() <= 0) {
+      return invalid("'" + path + "' is empty or cannot be read");
+    }
+    contents.push_back(std::move(bytes).str());
+  }
+  return contents;
+}
+
+std::vector<LogPiece> pieces_of(const std::vector<std::string>& paths,
+                                const std::vector<std::string>& bytes) {
+  std::vector<LogPiece> pieces;
+  for (std::size_t i = 0; i < bytes.size(); ++i) pieces.push_back({paths.at(i), bytes[i]});
+  return pieces;
+}
+
+Result<ReplayReport> replay_logs(const std::vector<LogPiece>& pieces, LogListener* listener) {
   const std::string marker = std::string(1, '\0') + std::string(kMagic);
   ReplayReport report;
   std::unique_ptr<Replayer> run;
@@ -349,7 +381,8 @@ Result<ReplayReport> replay_logs(const std::vector<LogPiece>& pieces) {
     while (true) {
       TRY_ASSIGN(const Head head, take_head(bytes, piece.name));
       if (!head.after) {
-        run = std::make_unique<Replayer>(head.seed);
+        run.reset();
+        run = std::make_unique<Replayer>(head.seed, listener);
       } else if (!run || run->seed() != head.seed || run->records() != *head.after) {
         return out_of_order(piece.name, head, run.get());
       }

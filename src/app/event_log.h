@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "core/flow/config.h"
+#include "core/flow/flow.h"
 #include "io/host/core_host.h"
 #include "io/telemetry/log_file.h"
 
@@ -77,9 +78,27 @@ struct LogPiece {
   std::string_view bytes;
 };
 
+// The bytes of each file; an error names the one that is empty or cannot be read.
+Result<std::vector<std::string>> read_log_files(const std::vector<std::string>& paths);
+// Each file under its path. `bytes` must outlive what is made of it.
+std::vector<LogPiece> pieces_of(const std::vector<std::string>& paths,
+                                const std::vector<std::string>& bytes);
+
+// Is told what a log holds while it is replayed.
+class LogListener {
+ public:
+  virtual ~LogListener() = default;
+  virtual void begins() = 0;  // a run: what was told before it is of another process
+  virtual void applied(const flow::Setup& setup, Instant now) = 0;
+  virtual void handled(const model::Event& event, Instant now) = 0;
+  // The core after the run's last record, or after the last one before what cannot be read.
+  virtual void ends(const flow::Flow& core) = 0;
+};
+
 // Drives a fresh core per run with the bytes of all files, oldest first, and compares every digest.
 // Errors name the file and the record, counted from 1 over the whole run.
-Result<ReplayReport> replay_logs(const std::vector<LogPiece>& pieces);
+Result<ReplayReport> replay_logs(const std::vector<LogPiece>& pieces,
+                                 LogListener* listener = nullptr);
 // The same for one file.
 Result<ReplayReport> replay_log(std::string_view bytes);
 

@@ -108,6 +108,7 @@ void SimCommand::add(CLI::App& app) {
   run_->add_option("--out", out_, "File for the output instead of standard output");
   compare_ = add_compare(*sim, compare_options_);
   fuzz_ = add_fuzz(*sim, fuzz_options_);
+  from_log_ = add_from_log(*sim, from_log_options_);
   metrics_ = sim->add_subcommand("metrics", "List what a scenario can expect something of");
   metrics_->footer("Example: signalbox sim metrics");
 }
@@ -115,6 +116,7 @@ void SimCommand::add(CLI::App& app) {
 int SimCommand::run() {
   if (metrics_->parsed()) return list_metrics();
   if (fuzz_->parsed()) return sim_fuzz(fuzz_options_);
+  if (from_log_->parsed()) return sim_from_log(from_log_options_);
   return compare_->parsed() ? sim_compare(compare_options_) : run_scenarios();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/sim_compare.h"
+#include "app/sim_from_log.h"
 #include "app/sim_fuzzing.h"
 
 namespace CLI {
@@ -30,7 +31,9 @@ class SimCommand {
   CLI::App* metrics_ = nullptr;
   CLI::App* compare_ = nullptr;
   CLI::App* fuzz_ = nullptr;
+  CLI::App* from_log_ = nullptr;
   FuzzOptions fuzz_options_;
+  FromLogOptions from_log_options_;
   CompareOptions compare_options_;
   std::vector<std::string> files_;
   std::optional<std::uint64_t> seed_;  // nothing: the scenario's

@@ -148,6 +148,12 @@ Result<Comparison> compare(const CompareOptions& o) {
   return out;
 }
 
+std::string change_text(const sim::Summary& s) {
+  std::string text = (s.change < 0 ? "" : "+") + percent(std::expm1(s.change)) + " %";
+  if (s.interval > 0) text += " ± " + percent(s.interval);
+  return text;
+}
+
 std::string compare_table(const Comparison& c) {
   std::vector<sim::Summary> summaries = sim::summarise(c.rows);
   std::ranges::sort(summaries, [](const sim::Summary& a, const sim::Summary& b) {
@@ -158,11 +164,7 @@ std::string compare_table(const Comparison& c) {
                "USD", "E2E AGAINST OURS"});
   for (const sim::Summary& s : summaries) {
     const sim::Row& m = s.mean;
-    std::string against;
-    if (m.policy != "signalbox") {
-      against = (s.against_ours < 0 ? "" : "+") + percent(std::expm1(s.against_ours)) + " %";
-      if (s.interval > 0) against += " ± " + percent(s.interval);
-    }
+    const std::string against = m.policy == "signalbox" ? "" : change_text(s);
     table.row({m.policy, fixed(m.e2e_mean_s, 2), fixed(m.e2e_p99_s, 1), fixed(m.ttft_mean_s, 3),
                fixed(m.ttft_p99_s, 2), fixed(m.tpot_mean_s * 1e3, 1), percent(m.goodput),
                percent(m.cache_hit), fixed(m.preemptions, 0), fixed(m.cost_usd, 2), against});
@@ -192,7 +194,7 @@ std::string compare_json(const Comparison& c) {
   for (const sim::Summary& s : sim::summarise(c.rows)) {
     Json row = {{"policy", s.mean.policy}};
     figures(s.mean, row);
-    row["log_e2e_against_ours"] = s.against_ours;
+    row["log_e2e_against_ours"] = s.change;
     row["interval"] = s.interval;
     out["policies"].push_back(std::move(row));
   }

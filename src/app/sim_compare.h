@@ -47,6 +47,9 @@ CLI::App* add_compare(CLI::App& sim, CompareOptions& options);
 // Runs everything. An error is about the options or the files that they name.
 Result<Comparison> compare(const CompareOptions& options);
 
+// How its mean E2E differs from the reference's, with the interval: `+12.3 % ± 1.0`.
+std::string change_text(const sim::Summary& summary);
+
 std::string compare_table(const Comparison& comparison);
 std::string compare_json(const Comparison& comparison);
 

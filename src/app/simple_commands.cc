@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // validate, replay, docs: commands that read, say, and exit.
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "app/commands.h"
@@ -45,22 +43,12 @@ int validate(const ValidateOptions& options) {
 }
 
 int replay(const ReplayOptions& options) {
-  std::vector<std::string> contents;
-  for (const std::string& log : options.logs) {
-    std::ifstream in(log, std::ios::binary);
-    std::ostringstream bytes;
-    bytes << in.rdbuf();  // unlike an iterator, tells of a folder by its state
-    if (!in.is_open() || bytes.tellp() <= 0) {
-      std::fprintf(stderr, "signalbox replay: '%s' is empty or cannot be read\n", log.c_str());
-      return 1;
-    }
-    contents.push_back(std::move(bytes).str());
+  const auto contents = read_log_files(options.logs);
+  if (!contents) {
+    std::fprintf(stderr, "signalbox replay: %s\n", contents.error().message.c_str());
+    return 1;
   }
-  std::vector<LogPiece> pieces;
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    pieces.push_back({options.logs[i], contents[i]});
-  }
-  const auto report = replay_logs(pieces);
+  const auto report = replay_logs(pieces_of(options.logs, *contents));
   if (!report) {
     std::fprintf(stderr, "signalbox replay: %s\n", report.error().message.c_str());
     return 1;

@@ -98,11 +98,11 @@ Result<Scenario> at_load(Scenario scenario, double load, Duration warm_up, Durat
   return scenario;
 }
 
-std::vector<Summary> summarise(const std::vector<Row>& rows) {
+std::vector<Summary> summarise(const std::vector<Row>& rows, std::string_view reference) {
   std::vector<Summary> summaries;
-  std::map<std::uint64_t, double> ours;  // mean E2E by seed
+  std::map<std::uint64_t, double> known_by_seed;  // mean E2E of the reference
   for (const Row& r : rows) {
-    if (r.policy == kOurs) ours[r.seed] = r.e2e_mean_s;
+    if (r.policy == reference) known_by_seed[r.seed] = r.e2e_mean_s;
   }
   for (const Row& r : rows) {
     const bool known = std::ranges::any_of(
@@ -115,18 +115,18 @@ std::vector<Summary> summarise(const std::vector<Row>& rows) {
       if (other.policy != r.policy) continue;
       add(s.mean, other);
       ++runs;
-      const auto pair = ours.find(other.seed);
-      if (pair == ours.end() || !(pair->second > 0) || !(other.e2e_mean_s > 0)) continue;
+      const auto pair = known_by_seed.find(other.seed);
+      if (pair == known_by_seed.end() || !(pair->second > 0) || !(other.e2e_mean_s > 0)) continue;
       differences.push_back(std::log(other.e2e_mean_s / pair->second));
     }
     numbers([&](double& value, std::string_view) { value /= runs; }, s.mean);
     s.mean.policy = r.policy;
     s.mean.seed = 0;
     const auto n = static_cast<double>(differences.size());
-    for (const double d : differences) s.against_ours += d / n;
+    for (const double d : differences) s.change += d / n;
     if (differences.size() >= 2) {
       double squares = 0;
-      for (const double d : differences) squares += (d - s.against_ours) * (d - s.against_ours);
+      for (const double d : differences) squares += (d - s.change) * (d - s.change);
       s.interval = t_quantile(differences.size() - 1) * std::sqrt(squares / (n - 1) / n);
     }
     summaries.push_back(std::move(s));

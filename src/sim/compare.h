@@ -62,13 +62,14 @@ Result<Scenario> at_load(Scenario scenario, double load, Duration warm_up, Durat
 // One policy over several seeds.
 struct Summary {
   Row mean;
-  // Of log(its mean E2E / ours), paired by seed: the mean, and half the width of its 95 % interval
-  // by Student's t; 0 with less than two pairs.
-  double against_ours = 0;
+  // Of log(its mean E2E / the reference's), paired by seed: the mean, and half the width of its
+  // 95 % interval by Student's t; 0 with less than two pairs.
+  double change = 0;
   double interval = 0;
 };
 
-// By policy, in the order of first appearance. Seeds that ours did not run are no pairs.
-std::vector<Summary> summarise(const std::vector<Row>& rows);
+// By policy, in the order of first appearance. Seeds that the reference did not run are no pairs.
+std::vector<Summary> summarise(const std::vector<Row>& rows,
+                               std::string_view reference = "signalbox");
 
 }  // namespace signalbox::sim

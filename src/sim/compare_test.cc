@@ -150,9 +150,9 @@ TEST(Compare, SummariesArePairedBySeed) {
   rows.push_back(fake("random", 9, 1000));  // no pair
   const auto summaries = summarise(rows);
   ASSERT_EQ(summaries.size(), 2u);
-  EXPECT_EQ(summaries[0].against_ours, 0);
+  EXPECT_EQ(summaries[0].change, 0);
   EXPECT_DOUBLE_EQ(summaries[0].mean.e2e_mean_s, 7.5);
-  EXPECT_NEAR(summaries[1].against_ours, (std::log(1.09) + std::log(1.11)) / 2, 1e-9);
+  EXPECT_NEAR(summaries[1].change, (std::log(1.09) + std::log(1.11)) / 2, 1e-9);
   const double deviation = (std::log(1.11) - std::log(1.09)) / 2 * std::sqrt(4.0 / 3);
   EXPECT_NEAR(summaries[1].interval, 3.182 * deviation / 2, 1e-9);
 }
