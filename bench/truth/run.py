@@ -212,8 +212,8 @@ def main():
     for what in ("tpot", "ttft"):
         r = result[what]
         say(f"\n{what}: median error {100 * r['median_error']:.1f} % of {r['judged']} judged runs "
-            f"(allowed {100 * r['allowed']:.0f} %); {100 * r['halves']['tuned']:.1f} % on the tuned "
-            f"half, {100 * r['halves']['other']:.1f} % on the other, "
+            f"(allowed {100 * r['allowed']:.0f} %); {100 * r['halves']['tuned']:.1f} % on the "
+            f"tuned half, {100 * r['halves']['other']:.1f} % on the other, "
             f"{100 * r['queue_limited']:.1f} % where queue-limited")
         for g in r["groups"]:
             say(f"  {g['group']:52} {g['runs']:4} {100 * g['median_error']:6.1f} %  "

@@ -49,36 +49,6 @@ Result<ScenarioFile> scenario_of(const CompareOptions& o) {
                          : ScenarioFile::open(o.fleet, sets);
 }
 
-struct Job {
-  std::string policy;
-  std::uint64_t seed = 1;
-};
-
-// Each run is on its own, so they share nothing but the trace and the next job's number.
-void run_jobs(const sim::Scenario& base, const std::vector<Job>& jobs, unsigned at_once,
-              Comparison& out) {
-  out.rows.resize(jobs.size());
-  std::atomic<std::size_t> next{0};
-  std::mutex violations;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      sim::Scenario scenario = base;
-      scenario.policy = jobs[i].policy;
-      scenario.seed = jobs[i].seed;
-      const sim::Report report = sim::run(scenario);
-      out.rows[i] = sim::row(scenario, out.load, report);
-      for (const std::string& violation : report.violations) {
-        const std::lock_guard lock(violations);
-        out.violations.push_back(jobs[i].policy + ": " + violation);
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < at_once; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-}
-
 std::string percent(double share) { return fixed(share * 100, 1); }
 
 }  // namespace
@@ -124,6 +94,39 @@ CLI::App* add_compare(CLI::App& sim, CompareOptions& o) {
   return c;
 }
 
+std::vector<sim::Row> run_all(const std::vector<Contender>& contenders, double load, unsigned jobs,
+                              std::vector<std::string>& violations) {
+  std::vector<sim::Row> rows(contenders.size());
+  std::atomic<std::size_t> next{0};
+  std::mutex telling;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < contenders.size(); i = next++) {
+      const Contender& contender = contenders[i];
+      const sim::Report report = sim::run(contender.scenario);
+      rows[i] = sim::row(contender.scenario, load, report);
+      rows[i].policy = contender.name;
+      for (const std::string& violation : report.violations) {
+        const std::lock_guard lock(telling);
+        violations.push_back(contender.name + ": " + violation);
+      }
+    }
+  };
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < (jobs > 0 ? jobs : cores); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return rows;
+}
+
+int tell(const std::string& text, const std::vector<std::string>& violations) {
+  std::fputs(text.c_str(), stdout);
+  for (const std::string& violation : violations) {
+    std::fprintf(stderr, "FAIL  %s\n", violation.c_str());
+  }
+  return violations.empty() ? 0 : 1;
+}
+
 Result<Comparison> compare(const CompareOptions& o) {
   TRY_ASSIGN(const std::vector<std::string> policies, sim::policies_of(o.policies));
   TRY_ASSIGN(ScenarioFile file, scenario_of(o));
@@ -139,12 +142,15 @@ Result<Comparison> compare(const CompareOptions& o) {
   out.cached_share = can.cached_share;
   auto base = sim::at_load(recorded, o.load, from_seconds(o.warm_up_s), from_seconds(o.measured_s));
   if (!base) return invalid(o.trace + ": " + base.error().message);
-  std::vector<Job> jobs;
+  std::vector<Contender> contenders;
   for (const std::string& policy : policies) {
-    for (std::uint64_t i = 0; i < o.seeds; ++i) jobs.push_back({policy, o.seed + i});
+    for (std::uint64_t i = 0; i < o.seeds; ++i) {
+      contenders.push_back({policy, *base});
+      contenders.back().scenario.policy = policy;
+      contenders.back().scenario.seed = o.seed + i;
+    }
   }
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  run_jobs(*base, jobs, o.jobs > 0 ? o.jobs : cores, out);
+  out.rows = run_all(contenders, o.load, o.jobs, out.violations);
   return out;
 }
 
@@ -208,11 +214,7 @@ int sim_compare(const CompareOptions& o) {
     std::fprintf(stderr, "signalbox sim compare: %s\n", done.error().message.c_str());
     return 2;
   }
-  std::fputs((o.output == "json" ? compare_json(*done) : compare_table(*done)).c_str(), stdout);
-  for (const std::string& violation : done->violations) {
-    std::fprintf(stderr, "FAIL  %s\n", violation.c_str());
-  }
-  return done->violations.empty() ? 0 : 1;
+  return tell(o.output == "json" ? compare_json(*done) : compare_table(*done), done->violations);
 }
 
 }  // namespace signalbox::app

@@ -47,6 +47,19 @@ CLI::App* add_compare(CLI::App& sim, CompareOptions& options);
 // Runs everything. An error is about the options or the files that they name.
 Result<Comparison> compare(const CompareOptions& options);
 
+// A run that is compared with others.
+struct Contender {
+  std::string name;
+  sim::Scenario scenario;
+};
+
+// Runs them on threads, `jobs` at once (0: one per core): each is on its own. A row each, in order,
+// under the contender's name; what broke goes to `violations`.
+std::vector<sim::Row> run_all(const std::vector<Contender>& contenders, double load, unsigned jobs,
+                              std::vector<std::string>& violations);
+// Prints what came of it, and says what broke: the exit code.
+int tell(const std::string& text, const std::vector<std::string>& violations);
+
 // How its mean E2E differs from the reference's, with the interval: `+12.3 % ± 1.0`.
 std::string change_text(const sim::Summary& summary);
 

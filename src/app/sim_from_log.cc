@@ -4,21 +4,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "app/event_log.h"
 #include "app/natural.h"
 #include "app/scenario_file.h"
 #include "app/sim_compare.h"
 #include "app/table.h"
-#include "sim/run.h"
 
 namespace signalbox::app {
 namespace {
@@ -71,47 +67,10 @@ Result<void> keep(const std::string& folder, const char* name, const std::string
   return {};
 }
 
-struct Job {
-  std::size_t variant = 0;
-  sim::Scenario scenario;
-};
-
-void run_jobs(const std::vector<Job>& jobs, unsigned at_once, Counterfactual& out) {
-  std::vector<sim::Row> rows(jobs.size());
-  std::atomic<std::size_t> next{0};
-  std::mutex violations;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      const sim::Report report = sim::run(jobs[i].scenario);
-      rows[i] = sim::row(jobs[i].scenario, 1, report);
-      rows[i].policy = out.variants[jobs[i].variant].name;
-      for (const std::string& violation : report.violations) {
-        const std::lock_guard lock(violations);
-        out.violations.push_back(rows[i].policy + ": " + violation);
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < at_once; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    out.variants[jobs[i].variant].rows.push_back(rows[i]);
-  }
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
   return out;
-}
-
-std::vector<sim::Summary> summaries(const Counterfactual& c) {
-  std::vector<sim::Row> all;
-  for (const Variant& variant : c.variants) {
-    all.insert(all.end(), variant.rows.begin(), variant.rows.end());
-  }
-  return sim::summarise(all, c.variants.front().name);
 }
 
 }  // namespace
@@ -157,14 +116,13 @@ Result<Counterfactual> counterfactual(const FromLogOptions& o) {
 
   const std::string path = (std::filesystem::path(folder) / kScenario).string();
   TRY_ASSIGN(ScenarioFile as_it_was, ScenarioFile::open(path, {}));
-  std::vector<Job> jobs;
+  std::vector<Contender> contenders;
   const auto add = [&](const std::string& name, ScenarioFile& file,
                        const std::string& policy) -> Result<void> {
-    out.variants.push_back({name, {}});
     for (std::uint64_t i = 0; i < o.seeds; ++i) {
       TRY_ASSIGN(sim::Scenario scenario, file.scenario(o.seed + i));
       scenario.policy = policy;
-      jobs.push_back({out.variants.size() - 1, std::move(scenario)});
+      contenders.push_back({name, std::move(scenario)});
     }
     return {};
   };
@@ -176,7 +134,7 @@ Result<Counterfactual> counterfactual(const FromLogOptions& o) {
     TRY_ASSIGN(ScenarioFile changed, ScenarioFile::open(path, o.sets));
     TRY_CHECK(add(joined(o.sets), changed, changed.form().policy));
   }
-  run_jobs(jobs, o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency()), out);
+  out.rows = run_all(contenders, 1, o.jobs, out.violations);
   return out;
 }
 
@@ -186,7 +144,7 @@ std::string counterfactual_table(const Counterfactual& c) {
   const sim::RecordedFigures& r = c.recorded;
   table.row({"recorded", fixed(r.e2e_mean_s, 3), fixed(r.e2e_p99_s, 2), fixed(r.ttft_mean_s, 3),
              fixed(r.ttft_p99_s, 2), "", fixed(r.cache_hit * 100, 1), "", ""});
-  for (const sim::Summary& s : summaries(c)) {
+  for (const sim::Summary& s : sim::summarise(c.rows, kAsItWas)) {
     const sim::Row& m = s.mean;
     const std::string against = m.policy == kAsItWas ? "" : change_text(s);
     table.row({m.policy, fixed(m.e2e_mean_s, 3), fixed(m.e2e_p99_s, 2), fixed(m.ttft_mean_s, 3),
@@ -210,7 +168,7 @@ std::string counterfactual_json(const Counterfactual& c) {
                 {"cache_hit", r.cache_hit}}},
               {"notes", c.notes}};
   out["variants"] = Json::array();
-  for (const sim::Summary& s : summaries(c)) {
+  for (const sim::Summary& s : sim::summarise(c.rows, kAsItWas)) {
     Json entry = {{"name", s.mean.policy}};
     sim::numbers([&](const double& value,
                      std::string_view name) { entry[std::string(name)] = value; }, s.mean);
@@ -229,12 +187,8 @@ int sim_from_log(const FromLogOptions& o) {
     std::fprintf(stderr, "signalbox sim from-log: %s\n", done.error().message.c_str());
     return 2;
   }
-  const bool json = o.output == "json";
-  std::fputs((json ? counterfactual_json(*done) : counterfactual_table(*done)).c_str(), stdout);
-  for (const std::string& violation : done->violations) {
-    std::fprintf(stderr, "FAIL  %s\n", violation.c_str());
-  }
-  return done->violations.empty() ? 0 : 1;
+  return tell(o.output == "json" ? counterfactual_json(*done) : counterfactual_table(*done),
+              done->violations);
 }
 
 }  // namespace signalbox::app

@@ -27,17 +27,11 @@ struct FromLogOptions {
   std::string output = "table";         // or json
 };
 
-// One way to have served the recorded traffic.
-struct Variant {
-  std::string name;
-  std::vector<sim::Row> rows;  // by seed
-};
-
 struct Counterfactual {
   std::string log;
   sim::RecordedFigures recorded;
   std::vector<std::string> notes;
-  std::vector<Variant> variants;        // the first: as it was
+  std::vector<sim::Row> rows;           // by what was tried, then by seed; the first: as it was
   std::vector<std::string> violations;
 };
 
