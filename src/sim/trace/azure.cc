@@ -15,6 +15,7 @@ namespace signalbox::trace {
 namespace {
 
 constexpr std::string_view kWhat = "Azure trace";
+constexpr Duration kLastsMax = std::chrono::seconds(1'000'000'000);  // of t_ms, too
 
 enum Column { Time, Input, Output };
 
@@ -79,6 +80,10 @@ Result<Trace> read_azure(std::string_view text) {
   const Duration start = published ? trace.calls.front().at : Duration::zero();
   for (Call& call : trace.calls) call.at -= start;
   trace.lasts = trace.calls.back().at;
+  if (trace.lasts > kLastsMax) {
+    return invalid(std::string(kWhat) + ": its first and its last request are more than 31 years "
+                   "apart; a `TIMESTAMP` is wrong.");
+  }
   return trace;
 }
 

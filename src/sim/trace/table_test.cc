@@ -103,6 +103,10 @@ TEST(Azure, ReadsThePublishedFormAsWell) {
 
 TEST(Azure, RefusesAFileWithoutRequests) {
   EXPECT_FALSE(read_azure("t_ms,input_tokens,output_tokens\n"));
+  const auto century = read_azure("TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                  "2123-11-16 18:17:03.97,48,10\n2023-11-17 00:00:03,11,0\n");
+  ASSERT_FALSE(century);
+  EXPECT_THAT(century.error().message, HasSubstr("more than 31 years"));
   EXPECT_FALSE(read_azure(""));
 }
 
