@@ -1057,6 +1057,7 @@ class ManyBodies(Case):
                 with third:
                     third.send(rest)
                     self.assertEqual(third.read_answer().status, 200)
+                    wait_for("it is given back as well", lambda: self.held() == 0)
                 fourth, _ = self.begin(700_000, chunks)
                 wait_for("the body is counted", lambda: self.held() > 690_000)
                 fourth.close()

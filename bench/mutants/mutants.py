@@ -31,7 +31,7 @@ MUTANTS = [
     ("model", "model/grammar.cc", "{{kBad, R::Waiting, R::Waiting, R::Gone, R::Gone, kStale}}",
      "{{kBad, R::Waiting, R::Gone, R::Gone, R::Gone, kStale}}"),
     ("recovery", "recovery/retry_budget.cc",
-     "  if (kind == Kind::Retry) CHECK(--retries_ >= 0);\n", ""),
+     "CHECK(--retries_ >= 0);", "CHECK(retries_ >= 0);"),
     ("recovery", "recovery/retry.cc", "  if (e.delivered) return Reason::Delivered;\n", ""),
     ("recovery", "recovery/ejector.cc",
      "      set_timer(endpoint, s, kNever);\n      change(endpoint, s, Standing::ProbeReady);\n",

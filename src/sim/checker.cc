@@ -200,6 +200,10 @@ void Checker::check_limits(const flow::Totals& totals, const flow::Flow& core, I
 void Checker::check_rest(const flow::Flow& core, Instant now) {
   if (!core.idle() || core.in_flight() != 0) violated("INV-3: at rest, and not idle", now);
   if (core.ledger().open() != ledger::Cost{}) violated("INV-3: at rest, with open costs", now);
+  const flow::Totals totals = core.totals();
+  if (totals.waiting != 0 || totals.waiting_bytes != 0) {
+    violated("INV-3: at rest, and room in the queue is taken", now);
+  }
 }
 
 // Requests wait only while every endpoint that could serve them is full: with one pool, a free
