@@ -59,6 +59,8 @@ void Checker::event(const model::Event& event, Instant now) {
   if (grammar_.see(event) == model::Verdict::Illegal) violated("grammar: illegal event", now);
   if (const auto* arrived = std::get_if<model::RequestArrived>(&event)) take(*arrived, now);
   if (const auto* gone = std::get_if<model::ClientGone>(&event)) take(*gone);
+  if (const auto* first = std::get_if<model::FirstToken>(&event)) take(*first);
+  ended_.reset();
   if (const auto* ended = std::get_if<model::AttemptEnded>(&event)) take(*ended, now);
   if (const auto* looked = std::get_if<model::EndpointObserved>(&event)) {
     if (looked->state.asleep) asleep_.insert(looked->endpoint);
@@ -89,6 +91,13 @@ void Checker::take(const model::AttemptEnded& e, Instant now) {
   --running_[open.endpoint];
   books_.ended(open.endpoint, e.usage, now);
   open.endpoint = {};
+  ended_ = open;
+}
+
+void Checker::take(const model::FirstToken& e) {
+  const auto at = open_.find(e.request);
+  if (at == open_.end() || at->second.attempt != e.attempt || !at->second.endpoint) return;
+  at->second.begun = true;
 }
 
 void Checker::action(const model::OwnedAction& owned, Instant now) {
@@ -116,7 +125,8 @@ void Checker::take(const model::Dispatch& a, Open& open, Instant now) {
   if (!open.attempt && open.lora == 0 && open.arrived < now) idle_capacity_since_ = kNever;
   open.attempt = a.attempt;
   open.endpoint = a.endpoint;
-  open.failed = open.passes = false;
+  open.decision = a.decision;
+  open.failed = open.passes = open.begun = false;
   const int running = ++running_[a.endpoint];
   books_.started(a.endpoint);
   const model::Endpoint& endpoint = *declared->second;
@@ -159,6 +169,7 @@ void Checker::after(const Decider& decider, Instant now) {
   const flow::Flow* core = decider.flow();
   if (core == nullptr) return;
   check_ledger(*core, now);
+  if (ended_) check_story(*core, now);
   if (open_.empty()) check_rest(*core, now);
   if (++calls_ % kFullEvery != 0) return;
   if (auto wrong = books_.compare(core->ledger(), now)) violated(*wrong, now);
@@ -184,6 +195,16 @@ void Checker::check_ledger(const flow::Flow& core, Instant now) {
     violated("INV-1: the ledger counts otherwise", now);
   }
   check_limits(core.totals(), core, now);
+}
+
+// What its decision keeps of an attempt is what was told of that attempt, and of no other.
+void Checker::check_story(const flow::Flow& core, Instant now) {
+  const flow::DecisionRecord* record = core.decisions().find(ended_->decision);
+  if (record == nullptr || record->attempt != ended_->attempt) return;
+  if (!record->over) violated("a decision whose attempt ended and is not over", now);
+  if ((record->ttft >= Duration::zero()) != ended_->begun) {
+    violated("a decision with another first token than its attempt", now);
+  }
 }
 
 void Checker::check_limits(const flow::Totals& totals, const flow::Flow& core, Instant now) {

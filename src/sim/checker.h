@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -62,18 +63,22 @@ class Checker {
     model::AttemptId attempt;    // the newest
     model::EndpointId endpoint;  // 0: none runs
     std::uint64_t lora = 0;
+    std::uint64_t decision = 0;  // of the newest attempt
+    bool begun = false;          // it has shown its first token
     bool failed = false;         // the newest attempt has ended, and not well
     bool passes = false;         // and its answer may be passed on
   };
 
   void take(const model::RequestArrived& e, Instant now);
   void take(const model::ClientGone& e);
+  void take(const model::FirstToken& e);
   void take(const model::AttemptEnded& e, Instant now);
   void take(const model::Dispatch& a, Open& open, Instant now);
   void take(const model::Abort& a, Open& open, Instant now);
   void take(const model::Conclude& a, Open& open, Instant now);
   void check_counts(const Decider& decider, Instant now);
   void check_ledger(const flow::Flow& core, Instant now);
+  void check_story(const flow::Flow& core, Instant now);
   void check_limits(const flow::Totals& totals, const flow::Flow& core, Instant now);
   void check_rest(const flow::Flow& core, Instant now);
   void finish_core(const flow::Flow& core, Instant now);
@@ -90,6 +95,7 @@ class Checker {
   std::set<model::EndpointId> asleep_;      // as their last look told
   std::unordered_map<model::RequestId, Open> open_;
   std::array<std::uint64_t, model::kOutcomes.size()> outcomes_{};
+  std::optional<Open> ended_;            // whose attempt ended with the present event
   std::uint64_t arrived_ = 0;
   std::uint64_t calls_ = 0;
   std::int64_t queue_requests_max_ = 0;  // greatest that was ever allowed
