@@ -210,6 +210,7 @@ void Core::dispatch(Request& request, const routing::Decision& decision,
   request.attempt = model::AttemptId(request.attempt.value() + 1);
   request.endpoint = decision.endpoint;
   request.pool = endpoints_.at(decision.endpoint).declared.pool;
+  PoolState& pool = pools_.at(request.pool);
   request.attempt_grammar = {};
   request.sent = now;
   request.has_first_token = false;
@@ -222,13 +223,13 @@ void Core::dispatch(Request& request, const routing::Decision& decision,
   request.kv_at_send = chosen.kv;
   request.ttft_predicted = terms.ttft;
   request.step_foreseen = terms.tpot;
-  const double stretch = pools_.at(request.pool).stretch.median(request.others_at_send);
+  const double stretch = pool.stretch.median(request.others_at_send);
   request.e2e_predicted =
       terms.ttft + stretch * terms.tpot * static_cast<double>(decision.ask.output);
   request.sigma = chosen.uncertainty;
   request.kind = request.attempts++ == 0 ? recovery::RetryBudget::Kind::First
                                          : recovery::RetryBudget::Kind::Retry;
-  pools_.at(request.pool).budget.started(request.kind);
+  pool.budget.started(request.kind);
   legal(request.grammar.take(model::RequestGrammar::Signal::Dispatched));
   legal(request.attempt_grammar.take(model::AttemptGrammar::Signal::Dispatched));
   endpoints_.at(decision.endpoint).grammar.take(model::EndpointGrammar::Signal::Dispatched);
