@@ -11,16 +11,33 @@
 
 namespace signalbox::dispatch {
 
+// The parts of prompts that one pass computes, and how short it can be at best: no shorter than the
+// longest; than the mean over the ranks; and, for every k, than k+1 times the (k·ranks+1)-th
+// longest, since of that many some rank has k+1 (nine alike on eight ranks take as long as two
+// each). Graham, "Bounds on multiprocessing timing anomalies", 1969.
+class PassBound {
+ public:
+  void clear() { parts_.clear(), sum_ = 0; }
+  // `part` of it, at most `whole`, is computed in this pass; the rest burdens the ranks later.
+  void add(double part, double whole);
+  double seconds(std::size_t ranks) const;  // beyond the pass's overhead
+
+ private:
+  std::vector<double> parts_;  // the longest first
+  double sum_ = 0;
+};
+
 class Partition {
  public:
   // Cuts the line into passes so that Σ over passes of (who waits during it)·(its length) is least,
   // and tells how many the first one takes: 1 to line.size(), which is not empty. A pass's length
-  // is the instance's overhead and the larger of its longest passenger's part within one chunk and
-  // the mean over the ranks. O(n²).
+  // is the instance's overhead and its bound; none takes more than the ranks' chunks but by the one
+  // who exceeds them. O(n·passengers of a pass).
   std::size_t first_pass(std::span<const Passenger> line, const Instance& instance);
 
  private:
   std::vector<double> cost_;  // of the line from here on
+  PassBound pass_;
 };
 
 }  // namespace signalbox::dispatch

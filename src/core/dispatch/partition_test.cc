@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 
 #include "base/rng.h"
@@ -13,25 +14,37 @@
 namespace signalbox::dispatch {
 namespace {
 
+constexpr double kNoSuchCut = std::numeric_limits<double>::infinity();
+
+// The shortest that a pass can be, by its definition.
+double shortest(std::vector<double> parts, double sum, std::size_t ranks) {
+  std::ranges::sort(parts, std::greater<>{});
+  double least = sum / static_cast<double>(ranks);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t sharing = i / ranks + 1;
+    least = std::max(least, static_cast<double>(sharing) * parts[i]);
+  }
+  return least;
+}
+
 // What a cut costs, by its definition: bit i of `cuts` ends a pass behind passenger i.
 double cost(std::span<const Passenger> line, const Instance& instance, std::uint32_t cuts) {
-  double total = 0, longest = 0, sum = 0;
-  std::size_t waiting = line.size(), aboard = 0;
+  const double room = instance.chunk_tokens * static_cast<double>(instance.ranks.size());
+  double total = 0, sum = 0, tokens = 0;
+  std::vector<double> parts;
+  std::size_t waiting = line.size();
   for (std::size_t i = 0; i < line.size(); ++i) {
-    const double first_chunk =
-        line[i].tokens <= instance.chunk_tokens
-            ? line[i].seconds
-            : line[i].seconds * instance.chunk_tokens / line[i].tokens;
-    longest = std::max(longest, first_chunk);
+    if (tokens >= room) return kNoSuchCut;
+    const double share = std::min(1.0, instance.chunk_tokens / line[i].tokens);
+    tokens += share * line[i].tokens;
+    parts.push_back(share * line[i].seconds);
     sum += line[i].seconds;
-    ++aboard;
     if (i + 1 < line.size() && (cuts >> i & 1) == 0) continue;
-    const double mean = sum / static_cast<double>(instance.ranks.size());
-    total += static_cast<double>(waiting) *
-             (instance.overhead_seconds + std::max(longest, mean));
-    waiting -= aboard;
-    longest = sum = 0;
-    aboard = 0;
+    const double length = instance.overhead_seconds + shortest(parts, sum, instance.ranks.size());
+    total += static_cast<double>(waiting) * length;
+    waiting -= parts.size();
+    sum = tokens = 0;
+    parts.clear();
   }
   return total;
 }
@@ -81,6 +94,39 @@ TEST(Partition, WhoCostsNoMoreTimeComesAlong) {
   const std::vector<Passenger> line(8, Passenger{{}, {}, 2000, 0.2});
   Partition partition;
   EXPECT_EQ(partition.first_pass(line, instance), 8u);
+}
+
+// With the mean over the ranks for a pass's length, one more was worth having, and made it twice as
+// long.
+TEST(Partition, OneMoreThanRanksWaitsForTheNext) {
+  std::array<Rank, 8> ranks;
+  const Instance instance{ranks, 8192, 0.05};
+  Partition partition;
+  for (const std::size_t waiting : {9u, 12u, 16u, 30u}) {
+    const std::vector<Passenger> line(waiting, Passenger{{}, {}, 2000, 0.3});
+    EXPECT_EQ(partition.first_pass(line, instance), 8u) << waiting;
+  }
+}
+
+// Whoever seats them greedily, no pass is shorter than the bound, and few are much longer.
+TEST(PassBoundLaw, NoPassIsShorter) {
+  Rng rng(5, "bound");
+  for (int round = 0; round < 500; ++round) {
+    const std::size_t ranks = 1 + rng.below(6);
+    std::vector<double> parts(1 + rng.below(20));
+    PassBound bound;
+    for (double& part : parts) {
+      part = round % 2 == 0 ? rng.uniform() : 0.25 * static_cast<double>(1 + rng.below(3));
+      bound.add(part, part);
+    }
+    std::ranges::sort(parts, std::greater<>{});
+    std::vector<double> load(ranks);
+    for (const double part : parts) *std::ranges::min_element(load) += part;
+    const double pass = *std::ranges::max_element(load);
+    EXPECT_GE(pass, bound.seconds(ranks) - 1e-12);
+    // Longest first: at most 4/3 - 1/(3·ranks) of the best pass, and the bound is near that.
+    EXPECT_LE(pass, 1.5 * bound.seconds(ranks) + 1e-12);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,13 @@
 #include "core/dispatch/late.h"
 
 namespace signalbox::dispatch {
+namespace {
+
+// Of a pass's room, what those depart with who do not fill it: a third is the rule's own mean
+// (docs/results/shuttle.md).
+constexpr double kUsualFill = 1.0 / 3;
+
+}  // namespace
 
 std::string_view label(Why why) {
   switch (why) {
@@ -76,7 +83,9 @@ const Shuttle::Plan& Shuttle::plan(std::span<const Passenger> waiting, const Ins
   for (std::size_t i = 0; i < plan_.line.size(); ++i) {
     if (!seating.seated(i)) left += plan_.line[i].least_tokens();
   }
-  if (left >= seating.tokens_left()) seating.fill_up(plan_.line, 0);
+  // Before this instance is free again, the others depart, too; is there more for it even so?
+  const double others = kUsualFill * (std::max(1, rhythm.instances) - 1);
+  if (left >= seating.tokens_left() * (1 + others)) seating.fill_up(plan_.line, 0);
   return plan_;
 }
 

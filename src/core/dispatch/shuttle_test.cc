@@ -57,7 +57,7 @@ TEST_F(ShuttleTest, FreeSeatsWaitForTheirTurn) {
 TEST_F(ShuttleTest, AFullPassIsNotHeld) {
   for (std::uint64_t i = 1; i <= 8; ++i) waiting_.push_back(passenger(i, 10, 4000));
   EXPECT_EQ(plan(10).why, Why::Departs);
-  EXPECT_EQ(plan(10).departures.size(), 8u);
+  EXPECT_EQ(plan(10).departures.size(), 4u);  // two short passes cost less
 }
 
 TEST_F(ShuttleTest, TheHoldEndsWhereAnObjectiveWouldBreak) {
@@ -95,6 +95,14 @@ TEST_F(ShuttleTest, ABacklogFillsEveryRank) {
   }
   plan(11);
   for (const Rank& r : ranks_) EXPECT_GE(r.tokens, instance_.chunk_tokens);
+}
+
+// What fills this pass is no backlog while three others will take their share of it.
+TEST_F(ShuttleTest, ALineForAllInstancesDoesNotFillOne) {
+  for (std::uint64_t i = 1; i <= 20; ++i) waiting_.push_back(passenger(i, 10, 2000));
+  EXPECT_EQ(plan(11).departures.size(), 4u);
+  rhythm_.instances = 1;
+  EXPECT_GE(plan(11).departures.size(), 16u);
 }
 
 // Nobody starves: whatever joins, the one that came first departs after boundedly many passes.
