@@ -311,6 +311,21 @@ class Cors(Case):
             self.assertEqual(answer.all("access-control-allow-origin"),
                              ["https://chat.example.com"], answer)
 
+    def test_so_do_refusals_of_a_body_that_was_not_read(self):
+        origin = {"origin": "https://chat.example.com"}
+        head = (b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n"
+                b"origin: https://chat.example.com\r\n")
+        for rest, status in ((b"content-length: 99999999999\r\n\r\n", 413),
+                             (b"transfer-encoding: chunked\r\n\r\nzz\r\n", 400)):
+            with self.gateway.connect() as c:
+                c.send(head + rest)
+                answer = c.read_answer()
+            self.assertEqual(answer.status, status, answer)
+            self.assertEqual(answer.all("access-control-allow-origin"),
+                             ["https://chat.example.com"], answer)
+            self.assertIn("x-signalbox-endpoint", answer["access-control-expose-headers"])
+        self.assertEqual(self.gateway.chat(chat(), origin).status, 200)
+
     def test_options_without_an_origin(self):
         self.assertEqual(self.gateway.call("OPTIONS", CHAT).status, 204)
 
@@ -397,10 +412,22 @@ class Responses(Case):
         for stream in (False, True):
             body = chat(stream=stream, seed=7)
             self.gateway.chat({**steering, **body, "nvext": {}}, {"priority": "u=0"})
-            self.assertIsNone(self.fake.requests[-1]["priority"])
             got = json.loads(self.fake.requests[-1].body)
             self.assertFalse(set(got) & set(steering), got)
             self.assertEqual((got["seed"], got["nvext"]), (7, {}))
+
+    def test_no_header_steers_an_engine_or_its_sidecar(self):
+        self.fake.reply = http()
+        steering = ("priority", "x-vllm-priority", "x-data-parallel-rank", "X_Data_Parallel_Rank",
+                    "x-prefiller-host-port", "x-encoder-hosts-ports", "X-KV-Cache-Source-Host-Port",
+                    "x-data-parallel-host-port", "EPP-Profile", "x-gateway-destination-endpoint",
+                    "x-llm-d-model-name-rewrite", "x-slo-ttft-ms", "X_Request_Id",
+                    "Transfer_Encoding", "Content_Length", "x-original-url",
+                    "X-HTTP-Method-Override")
+        self.gateway.chat(chat(), {**dict.fromkeys(steering, "10.0.0.1:80"), "x-team": "search"})
+        got = self.fake.requests[-1]
+        self.assertEqual({name: got[name] for name in steering}, dict.fromkeys(steering))
+        self.assertEqual(got["x-team"], "search")
 
     def test_bytes_behind_an_answer_reach_nobody(self):
         self.fake.close_after = False
@@ -513,14 +540,15 @@ class Responses(Case):
             outcome = "completed" if whole else "truncated"
             self.assertEqual(self.outcomes_of(lambda whole=whole: run(whole)), {outcome: 1})
 
-    def test_a_last_event_without_its_blank_line_arrives(self):
-        for end in (b"data: [DONE]\n", b"data: [DONE]", b": bye\n"):
-            pieces = [event("A"), event(None, "stop"), end]
-            self.fake.reply = chunked(pieces)
+    def test_a_stream_whose_choices_have_ended_ends_with_its_mark(self):
+        pieces = [event("A"), event(None, "stop")]
+        for ends in ([b"data: [DONE]\n"], [b"data: [DONE]"], [b": bye\n"], [b"data: [D"],
+                     [b'data: {"ch'], []):
+            self.fake.reply = chunked(pieces + ends)
 
             def run():
                 answer = self.gateway.chat(chat(stream=True))
-                self.assertEqual((answer.end, answer.body), ("chunked", b"".join(pieces)))
+                self.assertEqual((answer.end, answer.body), ("chunked", b"".join(pieces) + DONE))
             self.assertEqual(self.outcomes_of(run), {"completed": 1})
 
     def test_a_media_type_has_no_case(self):

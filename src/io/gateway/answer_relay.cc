@@ -214,7 +214,7 @@ void AnswerRelay::take_data(const http::SseEvent& event, std::string_view input)
     else assembler_failed_ = true;
     return;
   }
-  if (chunk.usage_only && plan_.drop_usage) return;
+  if (chunk.usage_only && plan_.drop_usage && !chunk.error) return;
   const bool rename = chunk.model && !plan_.model.empty();
   const bool cut = chunk.null_usage && plan_.drop_usage;
   if ((rename || cut) && inside(event.data, event.bytes)) return forward_edited(event, chunk);
@@ -285,13 +285,11 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
   }
   if (!error_seen_) {
     if (!all_ended() || assembler_failed_) return AttemptResult::Truncated;
-    // All choices have ended: that the connection broke afterwards takes nothing from the answer,
-    // unless the client has half an event of it.
-    if (!whole && !between_events()) return AttemptResult::Truncated;
+    // All choices have ended: that the body ends without its mark, or breaks, takes nothing from
+    // the answer, unless the client has half an event of it.
+    if (!between_events()) return AttemptResult::Truncated;
     if (mode_ == Mode::Stream && whole) take_tail();
-    // Where the body ends with its connection, a break looks like an end.
-    const bool may_have_broken = !whole || (plan_.until_close && scanner_.tail().empty());
-    if (mode_ == Mode::Stream && may_have_broken) close_stream();
+    if (mode_ == Mode::Stream && !error_seen_) close_stream();
   }
   if (!error_seen_) return AttemptResult::Ok;
   if (stream_begun_ && mode_ == Mode::Stream) return AttemptResult::StreamError;
@@ -307,16 +305,17 @@ void AnswerRelay::close_stream() {
   add_piece(own_.back());
 }
 
-// A last event without its blank line. By the standard clients drop it; that is for them to do.
+// A last event without its blank line, which clients drop for want of it; of half an event nothing
+// goes on.
 void AnswerRelay::take_tail() {
-  const std::size_t size = scanner_.tail().size();
-  if (size == 0) return;
-  const std::string closed = std::string(scanner_.tail()) + "\n\n";
+  std::string closed(scanner_.tail());
+  if (closed.empty()) return;
+  closed += closed.ends_with('\n') ? "\n" : "\n\n";
   http::SseScanner last(closed.size());
   last.feed(closed);
-  std::optional<http::SseEvent> event = last.next();
-  if (!event) return;
-  event->bytes = event->bytes.substr(0, size);
+  const std::optional<http::SseEvent> event = last.next();
+  if (!event || event->kind != http::SseEvent::Kind::Data) return;
+  if (!is_done(*event) && json::ChunkReader(plan_.api).read(event->data).malformed) return;
   take_event(*event, {});
   usage_ = reader_.usage();
   timings_ = reader_.timings();

@@ -14,7 +14,6 @@
 #include "core/model/event.h"
 #include "io/http/sse_scanner.h"
 #include "io/json/answer_reader.h"
-#include "io/json/answer_reader.h"
 #include "io/json/answer_skeleton.h"
 #include "io/json/chat_assembler.h"
 #include "io/json/chunk_reader.h"
@@ -27,7 +26,6 @@ struct RelayPlan {
   bool client_streams = false;
   bool assemble = false;           // we asked for a stream that the client did not
   bool drop_usage = false;         // we asked for usage that the client did not
-  bool until_close = false;        // the body ends with its connection, in order or not
   std::string model;               // name to show in answers; empty: as the engine wrote it
   std::size_t event_max = 256 << 10;
   std::size_t held_max = 1 << 20;

@@ -543,40 +543,59 @@ TEST(AnswerRelayVerdict, knows_the_errors_of_every_api) {
   EXPECT_EQ(run.out, created + failed);
 }
 
-TEST(AnswerRelay, a_last_event_without_its_blank_line_is_passed_on_too) {
+TEST(AnswerRelay, a_last_event_without_its_blank_line_is_given_one) {
   const std::string begin = chunk("a") + kFinish;
   const std::string usage = R"(data: {"choices":[],"usage":{"prompt_tokens":3,"total_tokens":4}})";
-  for (const std::string end : {"data: [DONE]", "data: [DONE]\n", "data: [DONE]\r\n", ": bye",
-                                "data: {\"choices\":[", "id: 7\n"}) {
+  for (const std::string line_end : {"", "\n", "\r", "\r\n"}) {
+    const std::string missing = line_end.ends_with('\n') ? "\n" : "\n\n";
     for (const std::size_t size : {1ul, 7ul, 10000ul}) {
-      const RelayRun run = run_relay(streaming(), pieces(begin + end, {size}));
-      EXPECT_EQ(run.out, begin + end);
-      EXPECT_EQ(run.result, AttemptResult::Ok) << end;
+      const RelayRun done =
+          run_relay(streaming(), pieces(begin + "data: [DONE]" + line_end, {size}));
+      EXPECT_EQ(done.out, begin + "data: [DONE]" + line_end + missing);
+      EXPECT_EQ(done.result, AttemptResult::Ok);
+      const RelayRun told = run_relay(streaming(), pieces(begin + usage + line_end, {size}));
+      EXPECT_EQ(told.out, begin + usage + line_end + missing + kDone);
     }
   }
   RelayPlan plan = streaming();
   plan.model = "public";
   plan.drop_usage = true;
-  EXPECT_EQ(run_relay(plan, {begin + usage + "\n"}).out, replaced(begin, "\"m\"", "\"public\""));
-  EXPECT_EQ(run_relay(plan, {begin + usage + "\n"}).usage.prompt_tokens, 3);
+  const RelayRun run = run_relay(plan, {begin + usage + "\n"});
+  EXPECT_EQ(run.out, replaced(begin, "\"m\"", "\"public\"") + kDone);
+  EXPECT_EQ(run.usage.prompt_tokens, 3);
   EXPECT_EQ(run_relay(plan, {begin + R"(data: {"model":"m","choices":[]})"}).out,
-            replaced(begin, "\"m\"", "\"public\"") + R"(data: {"model":"public","choices":[]})");
-  // Half an event behind half an answer, or of a broken connection, stays here.
-  Came broken;
-  broken.whole = false;
-  EXPECT_EQ(run_relay(streaming(), {begin + "data: [DO"}, broken).out, begin + kDone);
-  EXPECT_EQ(run_relay(streaming(), {chunk("a") + "data: [DONE]\n"}).out, chunk("a"));
+            replaced(begin, "\"m\"", "\"public\"") +
+                "data: {\"model\":\"public\",\"choices\":[]}\n\n" + kDone);
 }
 
-TEST(AnswerRelay, where_a_break_looks_like_an_end_the_mark_that_did_not_come_is_added) {
-  const std::string whole = chunk("a") + kFinish;
+// Behind a whole answer, and however the body ends; behind half an answer no mark is made up.
+TEST(AnswerRelay, of_half_an_event_nothing_goes_on) {
+  const std::string begin = chunk("a") + kFinish;
+  for (const bool whole : {true, false}) {
+    Came came;
+    came.whole = whole;
+    for (const std::string half : {"data: [DO", "data: {\"choices\":[", "data: {", ": bye",
+                                   "id: 7\n", "dat", ""}) {
+      const RelayRun run = run_relay(streaming(), {begin + half}, came);
+      EXPECT_EQ(run.out, begin + kDone) << half;
+      EXPECT_EQ(run.result, AttemptResult::Ok) << half;
+    }
+    EXPECT_EQ(run_relay(streaming(), {begin + kDone}, came).out, begin + kDone);
+    EXPECT_EQ(run_relay(streaming(), {chunk("a") + "data: [DONE]\n"}, came).out, chunk("a"));
+  }
+}
+
+TEST(AnswerRelay, an_error_in_the_usage_that_nobody_asked_for_is_shown) {
   RelayPlan plan = streaming();
-  EXPECT_EQ(run_relay(plan, {whole}).out, whole);
-  plan.until_close = true;
-  EXPECT_EQ(run_relay(plan, {whole}).out, whole + kDone);
-  EXPECT_EQ(run_relay(plan, {whole + kDone}).out, whole + kDone);
-  EXPECT_EQ(run_relay(plan, {whole + "data: [DONE]"}).out, whole + "data: [DONE]");
-  EXPECT_EQ(run_relay(plan, {whole + "data: {"}).out, whole + "data: {");
+  plan.drop_usage = true;
+  const std::string bytes =
+      chunk("a") + kFinish +
+      "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3},\"error\":{\"message\":\"x\"}}\n\n";
+  for (const std::string& end : {std::string(), std::string(kDone)}) {
+    const RelayRun run = run_relay(plan, {bytes + end});
+    EXPECT_EQ(run.out, bytes);
+    EXPECT_EQ(run.result, AttemptResult::StreamError);
+  }
 }
 
 TEST(AnswerRelay, begins_anew_with_each_attempt) {

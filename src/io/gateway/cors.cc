@@ -19,7 +19,9 @@ void append_cors(std::string& out, const Published& published, const http::Reque
   if (!known) return;
   http::append_field(out, "access-control-allow-origin", *origin);
   http::append_field(out, "vary", "Origin");
-  http::append_field(out, "access-control-expose-headers", "x-request-id, retry-after");
+  http::append_field(out, "access-control-expose-headers",
+                     "x-request-id, retry-after, x-signalbox-endpoint, x-signalbox-queue-ms, "
+                     "x-signalbox-decision");
 }
 
 void append_preflight(std::string& out, const Published& published, const http::RequestHead& head,

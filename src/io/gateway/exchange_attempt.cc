@@ -272,7 +272,6 @@ void Exchange::upstream_head(const http::ResponseHead& head) {
   const bool events = event_stream(type);
   other_type_.reset();
   if (!events && (scan_.stream || plan_.assemble)) other_type_.emplace(type);
-  plan_.until_close = head.framing.kind == http::Framing::Kind::UntilClose;
   relay_.begin(plan_, head.status, events);
   if (relay_.redirects()) return end_attempt(cut_off());
   keep_answer_fields(head);

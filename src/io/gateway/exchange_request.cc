@@ -265,7 +265,10 @@ void Exchange::refuse_unread(int status, std::string_view reason, const http::Re
 void Exchange::note_unread(const http::RequestHead& head, Read read, Instant begun) {
   reset(false);
   // Of half a head the last of X-Forwarded-For may be missing, and the rest proves nothing.
-  if (read == Read::Head) note_client(head);
+  if (read == Read::Head) {
+    note_client(head);
+    head_ = &head;
+  }
   record_.begun = begun;
   record_.method = head.method_text();
   // Of a head that is not whole, the request line may be known.
