@@ -83,6 +83,13 @@ Duration Gate::busy(Instant now) const {
   return over_ ? Duration::zero() : std::max(Duration::zero(), begins_ + length_ - now);
 }
 
+Duration Gate::begins_in(Instant now) const {
+  if (announced(now)) return begins_ - now;
+  if (over_) return Duration::zero();
+  const Duration left = begins_ + length_ - now;
+  return left >= Duration::zero() ? left : -left;
+}
+
 int Gate::passes_to_come(Instant now) const {
   const std::uint64_t next = announced(now) ? pass_ : pass_ + 1;
   std::uint64_t last = next;

@@ -51,8 +51,9 @@ class Gate {
   bool announced(Instant now) const { return !over_ && now < begins_; }
   // How many passes, the next that can be boarded first, are full of those aboard already.
   int passes_to_come(Instant now) const;
-  // Until the next pass that can still be boarded, as predicted.
-  Duration begins_in(Instant now) const { return announced(now) ? begins_ - now : busy(now); }
+  // Until the next pass that can still be boarded, as predicted. A pass that is late is expected to
+  // take as long again as it is late (docs/decisions/0008): nobody knows that it ever ends.
+  Duration begins_in(Instant now) const;
 
   // Adds to each rank what it computes in the next pass of those who go on and who boarded for it.
   void add_left_over(const Instance& instance, Instant now) const;

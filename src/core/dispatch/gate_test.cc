@@ -79,6 +79,15 @@ TEST_F(GateTest, SilenceIsBelievedForSomeTime) {
   EXPECT_TRUE(open(3s));
 }
 
+TEST_F(GateTest, WhatIsLateIsExpectedAsLateAgain) {
+  depart(0s, {who(1, 0, 1000)});
+  EXPECT_EQ(gate_.begins_in(kStart + 400ms), 600ms);
+  EXPECT_EQ(gate_.begins_in(kStart + 1s), 0s);
+  EXPECT_EQ(gate_.begins_in(kStart + 4s), 3s);
+  (void)computed(1, 5s);
+  EXPECT_EQ(gate_.begins_in(kStart + 5s), 0s);
+}
+
 TEST_F(GateTest, WhoseFirstTokenNobodySeesIsDoneAsPredicted) {
   depart(0s, {who(1, 0, 1000, true)});
   EXPECT_FALSE(open(999ms));

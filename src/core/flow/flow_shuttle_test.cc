@@ -3,7 +3,9 @@
 // Method: stories told to a core by hand; engines of four ranks whose pass takes 8,192 tokens each.
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <set>
+#include <utility>
 
 #include "base/rng.h"
 #include "core/flow/desk_for_test.inc"
@@ -92,6 +94,30 @@ TEST_F(Shuttles, APassWhoseFirstTokenNeverComesIsGivenUp) {
   desk_->wait(20s);
   EXPECT_TRUE(desk_->place(next));
   finish_all({stuck, next});
+}
+
+// While the others are busy an open gate says little for an engine: it may have been given up.
+TEST_F(Shuttles, WhoeverComesLaterAvoidsAnEngineThatIsSilent) {
+  start(3);
+  std::deque<std::pair<model::RequestId, int>> aboard;  // and the step in which it was sent
+  std::vector<model::RequestId> waiting, stuck;
+  for (int step = 0; step < 300; ++step) {
+    waiting.push_back(arrive(20));
+    std::erase_if(waiting, [&](model::RequestId id) {
+      if (!desk_->place(id)) return false;
+      if (step > 60 && engine_of(id) == 0) stuck.push_back(id);
+      else aboard.emplace_back(id, step);
+      return true;
+    });
+    for (; !aboard.empty() && aboard.front().second + 3 <= step; aboard.pop_front()) {
+      desk_->finish(aboard.front().first);
+    }
+    desk_->wait(20ms);
+  }
+  EXPECT_LE(stuck.size(), 5u);
+  for (const auto& [id, step] : aboard) stuck.push_back(id);
+  stuck.insert(stuck.end(), waiting.begin(), waiting.end());
+  finish_all(stuck);
 }
 
 TEST_F(Shuttles, ALongPromptDoesNotKeepTheGateShut) {
