@@ -9,6 +9,7 @@
 #include "io/http/body_decoder.h"
 #include "io/http/head_parser.h"
 #include "io/http/writer.h"
+#include "io/net/clock.h"
 #include "io/net/stream.h"
 
 namespace signalbox::app {
@@ -16,7 +17,8 @@ namespace {
 
 using Status = net::IoResult::Status;
 
-constexpr int kPatienceMs = 5000;
+constexpr int kPatienceMs = 5000;                               // between two signs of life
+constexpr Duration kAnswerWithin = std::chrono::seconds(30);    // of all of it
 constexpr std::uint64_t kAnswerMax = 256 << 20;
 
 Error unreachable(const std::string& address) {
@@ -30,27 +32,26 @@ bool wait(const net::Stream& stream, short events) {
   return ::poll(&entry, 1, kPatienceMs) == 1;
 }
 
-// Appends what comes until the peer closes.
-bool read_all(net::Stream& stream, std::string& out) {
-  char buffer[65536];
-  while (out.size() < kAnswerMax) {
-    const net::IoResult got = stream.read(buffer, sizeof buffer);
-    if (got.status == Status::Closed) return true;
-    if (got.status == Status::Failed) return false;
-    if (got.status == Status::WouldBlock) {
-      if (!wait(stream, POLLIN)) return false;
-      continue;
-    }
-    out.append(buffer, got.bytes);
-  }
-  return false;
-}
-
 // Another program listens there: Prometheus, for one, has the same port by default.
 Error foreign(const std::string& address, const std::string& how) {
   return Error{Code::BadUpstream, Source::Us, false,
                "What answers at " + address + " is not Signalbox's admin API: " + how +
                    ". Name another address with --admin."};
+}
+
+// What comes until the peer closes.
+Result<std::string> read_all(net::Stream& stream, const std::string& address) {
+  const Instant due = net::now() + kAnswerWithin;
+  std::string out;
+  char buffer[65536];
+  while (out.size() < kAnswerMax && net::now() < due) {
+    const net::IoResult got = stream.read(buffer, sizeof buffer);
+    if (got.status == Status::Closed) return out;
+    if (got.status == Status::Failed) return unreachable(address);
+    if (got.status == Status::Ok) out.append(buffer, got.bytes);
+    else if (!wait(stream, POLLIN)) return unreachable(address);
+  }
+  return foreign(address, "its answer has no end");
 }
 
 Result<std::string> read_answer(const std::string& address, const std::string& bytes) {
@@ -112,8 +113,7 @@ Result<std::string> admin_get(const std::string& address, const std::string& pat
   if (!token.empty()) http::append_field(request, "authorization", "Bearer " + token);
   http::append_end_of_head(request);
   if (stream->write(request).bytes != request.size()) return unreachable(address);
-  std::string answer;
-  if (!read_all(*stream, answer)) return unreachable(address);
+  TRY_ASSIGN(const std::string answer, read_all(*stream, address));
   return read_answer(address, answer);
 }
 

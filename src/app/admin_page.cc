@@ -258,14 +258,21 @@ Result<std::string> page_table(View view, std::string_view body) {
   return internal("There is no such view.");
 }
 
+namespace {
+
+// For terminals: what is not ASCII may steer one.
+std::string text(const Json& value) { return value.dump(2, ' ', true); }
+
+}  // namespace
+
 Result<std::string> page_json(View view, std::string_view body) {
   TRY_ASSIGN(const Json page, parse_for(view, body));
   switch (view) {
-    case View::Models: return member(page, "models").dump(2);
-    case View::Pools: return member(page, "pools").dump(2);
-    case View::Endpoints: return endpoints_of(page).dump(2);
+    case View::Models: return text(member(page, "models"));
+    case View::Pools: return text(member(page, "pools"));
+    case View::Endpoints: return text(endpoints_of(page));
     case View::Decisions:
-    case View::Explained: return page.dump(2);
+    case View::Explained: return text(page);
   }
   return internal("There is no such view.");
 }

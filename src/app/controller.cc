@@ -49,15 +49,21 @@ const std::string& served_name(const spec::Pool& pool, const spec::Model& model)
 }
 
 // The first of them, for a line of the log.
-std::string some_of(const std::vector<engine::ModelInfo>& models) {
+std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 12;
   std::string text;
-  for (std::size_t i = 0; i < std::min(models.size(), kShown); ++i) {
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
     if (i > 0) text += ", ";
-    text += models[i].id;
+    text += names[i];
   }
-  if (models.size() > kShown) text += " and " + std::to_string(models.size() - kShown) + " more";
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
   return text;
+}
+
+std::string some_of(const std::vector<engine::ModelInfo>& models) {
+  std::vector<std::string> names;
+  for (const engine::ModelInfo& model : models) names.push_back(model.id);
+  return some_of(names);
 }
 
 void copy_limits(gateway::Published& p, const spec::Gateway& g) {
@@ -241,7 +247,19 @@ void Controller::tell_notes() {
 
 void Controller::on_resolved(spec::Resolved resolved) {
   // A name that cannot be resolved just now keeps its last addresses.
-  for (auto& [name, addresses] : resolved_) resolved.try_emplace(name, addresses);
+  for (auto& [name, addresses] : resolved_) {
+    if (!resolved.try_emplace(name, addresses).second) {
+      lost_names_.erase(name);
+    } else if (std::ranges::find(asked_, name) != asked_.end() && lost_names_.insert(name).second) {
+      log_warn("a name cannot be resolved just now and keeps its addresses", {{"name", name}});
+    }
+  }
+  for (const auto& [name, addresses] : resolved) {
+    const auto before = resolved_.find(name);
+    if (before == resolved_.end() || before->second == addresses) continue;
+    log_info("a name has other addresses", {{"name", name}, {"addresses", some_of(addresses)},
+                                            {"before", some_of(before->second)}});
+  }
   const bool news = resolved != resolved_;
   resolved_ = std::move(resolved);
   looked_up_ = !look_again_;

@@ -77,6 +77,7 @@ class Controller {
   std::vector<spec::Url> addresses_;  // zero configuration: watched as they are
   spec::Directory directory_;
   spec::Resolved resolved_;
+  std::set<std::string> lost_names_;  // of them, those that the latest look-up did not find
   spec::Compiled compiled_;
   std::map<std::string, engine::Discovery> found_;  // by `host:port`
   TlsContexts tls_;

@@ -164,8 +164,8 @@ class Checker {
         const std::string& lora = model.loras[i];
         for (const auto* taken : {&models, &routes, &loras}) {
           if (const auto found = taken->find(lora); found != taken->end()) {
-            report_.add(item(list, i), quote(lora) + " is the name of " + found->second +
-                                           " too; rename one.");
+            report_.add(item(list, i), quote(lora) + " is taken by " + found->second +
+                                           "; rename one.");
           }
         }
         loras.try_emplace(lora, path_of(Kind::Model, model));

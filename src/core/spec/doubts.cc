@@ -16,6 +16,13 @@ std::string unknown(const std::string& path, std::string_view what, const std::s
          ", so predictions start from a guess" + suggestion(name, near);
 }
 
+// Beside one whose speed is known a guess may lose every request, and then nothing corrects it.
+bool guessed_beside_known(const Config& config, const Pool& pool) {
+  return pool.accelerator.empty() && std::ranges::any_of(config.pools, [&](const Pool& other) {
+    return other.model.name == pool.model.name && !other.accelerator.empty();
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> doubts(const Config& config) {
@@ -34,10 +41,30 @@ std::vector<std::string> doubts(const Config& config) {
       out.push_back(unknown("Pool/" + pool.name + ".spec.accelerator", "accelerator",
                             pool.accelerator, perf::nearest_accelerators(pool.accelerator)));
     }
+    if (guessed_beside_known(config, pool)) {
+      out.push_back("Pool/" + pool.name + ".spec.accelerator is empty, and another pool of " +
+                    quote(pool.model.name) + " names one: beside it this pool's speed is a guess "
+                    "that may leave it unused; write the accelerator here, too.");
+    }
+    if (pool.dispatch == model::DispatchMode::Shuttle && pool.ranks < 2) {
+      out.push_back("Pool/" + pool.name + ".spec.dispatch: a shuttle fills the `ranks` of an "
+                    "engine, and this pool has none; write `ranks`, or `dispatch: late`.");
+    }
     const std::vector<std::string_view> formats = perf::precisions();
     if (!pool.precision.empty() && std::ranges::find(formats, pool.precision) == formats.end()) {
       out.push_back(unknown("Pool/" + pool.name + ".spec.precision", "number format",
                             pool.precision, formats));
+    }
+  }
+  for (const Route& route : config.routes) {
+    for (const Target& target : route.targets) {
+      if (std::ranges::any_of(config.pools, [&](const Pool& pool) {
+            return pool.model.name == target.model.name;
+          })) {
+        continue;
+      }
+      out.push_back("Route/" + route.name + ".spec.targets: no Pool serves " +
+                    quote(target.model.name) + ", so this target takes no request.");
     }
   }
   return out;

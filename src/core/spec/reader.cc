@@ -154,6 +154,9 @@ void Reader::read_source(const Node& node, SecretSource& out, bool hash_allowed)
     out = {SecretSource::From::Hash, std::string(text.substr(kPrefix.size()))};
     return;
   }
+  if (node.form == Node::Form::Mapping && node.items.size() > 1) {
+    return fail_block(node, "has more than one source; keep one of {env: NAME} and {file: PATH}.");
+  }
   if (node.form != Node::Form::Mapping || node.items.size() != 1 ||
       (node.items[0].key != "env" && node.items[0].key != "file")) {
     return fail_block(node, std::string(help));

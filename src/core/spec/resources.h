@@ -182,7 +182,8 @@ void describe(V& v, Route& c) {
   v(c.targets, "targets", "Models that serve it, with weights.", {Range{1, 100}, required});
   v(c.fallback, "fallback",
     "Models tried in order when no target can serve: all its endpoints are down, keep failing or "
-    "have failed this very request, or its queue is full.",
+    "have failed this very request, or its queue is full. A request that `answers_max` engines "
+    "have answered with errors ends with the last of them and goes nowhere else.",
     Range{0, 100});
   v(c.objective, "objective", "The Objective of its requests; empty: none.");
   v(c.tenants, "tenants", "Tenants that may ask for it; empty: all.", Range{0, 10'000});

@@ -156,6 +156,29 @@ TEST(Doubts, NameWhatTheCatalogueDoesNotKnow) {
   EXPECT_NE(lines[2].find("write one of `H100-SXM-80GB`"), std::string::npos) << lines[2];
 }
 
+TEST(Doubts, OfSettingsThatCannotDoWhatTheySay) {
+  Config config;
+  config.pools.resize(3);
+  for (Pool& pool : config.pools) pool.model.name = "m";
+  config.pools[0].name = "a";
+  config.pools[0].accelerator = "H100-SXM-80GB";
+  config.pools[1].name = "b";
+  config.pools[2].name = "c";
+  config.pools[2].model.name = "other";
+  config.pools[2].dispatch = model::DispatchMode::Shuttle;
+  config.routes.resize(1);
+  config.routes[0].name = "r";
+  config.routes[0].targets = {{{"m"}, 1}, {{"nobody"}, 1}};
+  const std::vector<std::string> lines = doubts(config);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].find("Pool/b.spec.accelerator is empty"), 0u) << lines[0];
+  EXPECT_EQ(lines[1].find("Pool/c.spec.dispatch: "), 0u) << lines[1];
+  EXPECT_EQ(lines[2].find("Route/r.spec.targets: no Pool serves `nobody`"), 0u) << lines[2];
+  config.pools[2].ranks = 8;
+  config.pools[1].model.name = "nobody";
+  EXPECT_TRUE(doubts(config).empty());
+}
+
 TEST(Reload, KeepsWhatOnlyAStartCanChange) {
   Gateway running, next;
   next.listen = {"0.0.0.0", 80};

@@ -215,6 +215,15 @@ const Wrong kTable[] = {
      "its 64 hexadecimal digits, {env: NAME} or {file: PATH}."},
     {tenant("  keys:\n  - sha256:" + kHash + "\n  - sha256:" + kHash),
      "c.yaml:7:5: Tenant/x.spec.keys[1]: is the same as item [0]; remove one."},
+    {tenant("  keys: [{env: A, file: b}]"),
+     "c.yaml:5:10: Tenant/x.spec.keys[0]: has more than one source; keep one of {env: NAME} and "
+     "{file: PATH}."},
+    {"kind: Model\nmetadata: {name: x}\nspec:\n  loras:\n\t- a\n",
+     "c.yaml:5:2: a tab stands where spaces are needed; indent with spaces."},
+    {"kind: Model\nmetadata: {name: x}\nspec:\n\tloras: [a]\n",
+     "c.yaml:4:7: a tab stands where spaces are needed; indent with spaces."},
+    {"kind: Model\nmetadata: {name: x}\nspec:\n  public_name: a\n\tloras: [a]\n",
+     "c.yaml:5:1: a tab stands where spaces are needed; indent with spaces."},
     {tenant("  keys: [{env: \"A B\"}]"),
      "c.yaml:5:16: Tenant/x.spec.keys[0].env: is no name of an environment variable: letters, "
      "digits and `_`."},
@@ -227,7 +236,7 @@ const Wrong kTable[] = {
      "c.yaml:5:14: Route/x.spec.targets[0]: there is no setting `modell` here; did you mean "
      "`model`?"},
     {of("Model", "  loras: [x]"),
-     "c.yaml:5:11: Model/x.spec.loras[0]: `x` is the name of Model/x too; rename one."},
+     "c.yaml:5:11: Model/x.spec.loras[0]: `x` is taken by Model/x; rename one."},
     {of("Objective", "  ttft: -1s"),
      "c.yaml:5:9: Objective/x.spec.ttft: `-1s` is negative; write a duration like `30s`, "
      "`250ms` or `1m30s`."},

@@ -27,6 +27,7 @@ constexpr std::string_view kOpenList = "end of sequence flow not found";
 constexpr std::string_view kOpenBlock = "end of map flow not found";
 constexpr std::string_view kEndInQuotes = "illegal EOF in scalar";
 constexpr std::string_view kDocumentEndInQuotes = "illegal document indicator in scalar";
+constexpr std::string_view kTab = "illegal tab when looking for indentation";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Whether the quotes that `text` begins with are closed in it. A quote inside is doubled ('') or
@@ -249,10 +250,23 @@ spec::Place place_at(const std::string& file, std::string_view text, std::size_t
   return {file, static_cast<int>(lines) + 1, static_cast<int>(characters) + 1};
 }
 
+// Whether line `line`, counted from 0, or the one before it begins with blanks and a tab.
+bool tab_in_indent(std::string_view text, int line) {
+  int at = 0;
+  for (std::size_t begin = 0; begin < text.size() && at <= line; ++at) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view row = text.substr(begin, end - begin);
+    const std::size_t first = row.find_first_not_of(" \t");
+    if (at + 1 >= line && row.substr(0, first).find('\t') != std::string_view::npos) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
 // The library's words, as a sentence of ours that helps.
 std::string sentence(const std::string& words) {
   constexpr std::pair<std::string_view, std::string_view> kHelp[] = {
-      {"illegal tab when looking for indentation",
+      {kTab,
        "a tab stands where spaces are needed; indent with spaces."},
       {kOpenList, "a `[` has no `]` after it; close the list."},
       {kOpenBlock, "a `{` has no `}` after it; close the block."},
@@ -294,7 +308,8 @@ std::vector<spec::Document> read_documents(const std::string& file, std::string_
         return documents;
       }
     }
-    builder.fail_with(error, sentence(error.msg));
+    const bool tab = tab_in_indent(text, error.mark.line);
+    builder.fail_with(error, sentence(tab ? std::string(kTab) : error.msg));
   }
   return documents;
 }
@@ -308,7 +323,9 @@ std::vector<spec::Document> read_yaml(const std::string& file, std::string_view 
     return {};
   }
   if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
-    report.add(place_at(file, text, bad), "", "a byte here is no UTF-8 text; save it as UTF-8.");
+    report.add(place_at(file, text, bad), "", text[bad] == '\0'
+                                            ? "a NUL byte stands here; take it out."
+                                            : "a byte here is no UTF-8 text; save it as UTF-8.");
     return {};
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
