@@ -124,6 +124,7 @@ bool Connection::read_head() {
   info_.path = head.path();
   info_.query = head.query();
   info_.request_id = head.fields.find("x-request-id").value_or("");
+  info_.rank = head.fields.find("x-data-parallel-rank").value_or("");
   info_.keep_alive = head.keep_alive;
   info_.admin_only = admin_only_;
   decoder_ = http::BodyDecoder(head.framing, limits(engine_.options()), http::Side::Request,

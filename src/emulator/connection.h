@@ -26,6 +26,7 @@ struct RequestInfo {
   std::string path;
   std::string query;
   std::string request_id;  // X-Request-Id
+  std::string rank;        // X-data-parallel-rank
   bool keep_alive = true;
   bool admin_only = false;  // came in on the admin address
 };

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 
@@ -23,7 +25,27 @@ Result<void> check(const EmulatorOptions& o) {
   if (o.answer_tokens_mean < 1) return invalid("The mean answer must have at least one token.");
   if (o.slots < 0 || o.context_tokens < 0 || o.kv_tokens < 0)
     return invalid("--slots, --context and --kv must not be negative.");
+  if (o.ranks < 1 || o.ranks > 64) return invalid("--ranks must be from 1 to 64.");
+  if (o.ranks > 1 && o.dialect != Dialect::Vllm)
+    return invalid("--ranks needs --dialect vllm: llama.cpp has no data-parallel ranks.");
   return {};
+}
+
+// Six numbers, as in 60,0.14,1e-5,20,0.13,3.3e-5.
+Result<truth::StepTable> read_steps(std::string_view text) {
+  std::array<double, 6> ms{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < ms.size(); ++i) {
+    const auto [rest, error] = std::from_chars(at, end, ms[i]);
+    const bool last = i + 1 == ms.size();
+    const bool ends_well = last ? rest == end : rest != end && *rest == ',';
+    if (error != std::errc() || !ends_well || !(ms[i] >= 0) || ms[i] > 1e6)
+      return invalid("--steps takes six times in milliseconds with commas between them, as in "
+                     "60,0.14,1e-5,20,0.13,3.3e-5.");
+    at = rest + (last ? 0 : 1);
+  }
+  return truth::StepTable::formula(ms[0], ms[1], ms[2], ms[3], ms[4], ms[5]);
 }
 
 // Fills in what the options leave to the profile and the dialect.
@@ -47,6 +69,10 @@ Result<truth::EngineSpec> make_spec(EmulatorOptions& o) {
   spec.sequences_max = o.slots;
   spec.step_tokens_max = llama ? std::min<std::int64_t>(o.step_tokens_max, 2048)
                                : o.step_tokens_max;
+  spec.ranks = o.ranks;
+  if (!o.steps.empty()) {
+    TRY_ASSIGN(spec.table, read_steps(o.steps));
+  }
   spec.distortion = o.distortion;
   spec.noise = o.noise;
   spec.fixed_ttft_ms = o.fixed_ttft_ms;

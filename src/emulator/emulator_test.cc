@@ -218,6 +218,59 @@ TEST_F(EmulatorTest, ARepeatedPromptIsCached) {
   EXPECT_NE(ask("/v1/completions", salted).find("\"cached_tokens\":0"), std::string::npos);
 }
 
+// Whether vLLM's page says so of a rank.
+bool tells(const std::string& page, std::string_view name, int rank, std::string_view value) {
+  return page.find("\nvllm:" + std::string(name) + "{engine=\"" + std::to_string(rank) +
+                   "\",model_name=\"tiny\"} " + std::string(value) + "\n") != page.npos;
+}
+
+TEST_F(EmulatorTest, EachRankHasACacheAndCountersOfItsOwn) {
+  EmulatorOptions o = vllm();
+  o.ranks = 3;
+  start(o);
+  const std::string request = R"({"prompt":")" + std::string(400, 'p') + R"(","max_tokens":2})";
+  const auto on_rank = [&](const std::string& rank) {
+    Client client(address());
+    client.post("/v1/completions", request, "X-data-parallel-rank: " + rank + "\r\n");
+    return client.answer();
+  };
+  EXPECT_NE(on_rank("2").find("\"cached_tokens\":0"), std::string::npos);
+  EXPECT_NE(on_rank("1").find("\"cached_tokens\":0"), std::string::npos);
+  EXPECT_NE(on_rank("2").find("\"cached_tokens\":96"), std::string::npos);
+  EXPECT_NE(on_rank("3").find("is out of range [0, 3)"), std::string::npos);
+  EXPECT_NE(on_rank("-2").find(" 400 "), std::string::npos);
+  Client client(address());
+  client.get("/metrics");
+  const std::string page = client.answer();
+  EXPECT_TRUE(tells(page, "prompt_tokens_total", 0, "0.0"));
+  EXPECT_TRUE(tells(page, "prompt_tokens_total", 1, "100.0"));
+  EXPECT_TRUE(tells(page, "prompt_tokens_total", 2, "200.0"));
+  EXPECT_TRUE(tells(page, "time_to_first_token_seconds_count", 2, "2.0"));
+  // Who has no wish, or none that can be read, goes where the engine's own balance puts it.
+  EXPECT_NE(on_rank("any").find(" 200 "), std::string::npos);
+  EXPECT_NE(ask("/v1/completions", request).find(" 200 "), std::string::npos);
+}
+
+TEST_F(EmulatorTest, ThoseWhoComeToAnEngineAtRestShareAPass) {
+  EmulatorOptions o = vllm();
+  o.gather_ms = 1000;
+  start(o);
+  const std::string_view request = R"({"prompt":"a","max_tokens":1})";
+  Client one(address()), other(address()), leaves(address());
+  one.post("/v1/completions", request);
+  leaves.post("/v1/completions", request);
+  EXPECT_TRUE(stats_say("\"active\":2,"));
+  leaves.close();
+  EXPECT_TRUE(stats_say("\"aborted\":1,"));
+  other.post("/v1/completions", request);
+  EXPECT_NE(one.answer().find(" 200 "), std::string::npos);
+  EXPECT_NE(other.answer().find(" 200 "), std::string::npos);
+  Client client(address());
+  client.get("/metrics");
+  EXPECT_TRUE(tells(client.answer(), "iteration_tokens_total_count", 0, "1.0"));
+  EXPECT_TRUE(stats_say("\"running\":0,\"waiting\":0,"));
+}
+
 TEST_F(EmulatorTest, AnotherEngineContinuesAPartialAnswer) {
   EmulatorOptions o = vllm();
   o.count = 2;
@@ -511,6 +564,18 @@ TEST(EmulatorOptionsTest, WhatCannotWorkIsAnErrorThatSaysHowToMendIt) {
   const auto made = Emulator::create(*loop, o);
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("--context"), std::string::npos);
+  for (const std::string wrong : {"1,2,3,4,5", "1,2,3,4,5,6,7", "1,2,3,4,5,", "1,2,x,4,5,6",
+                                  "1,2,-3,4,5,6", "1 2 3 4 5 6", "1,2,3,4,5,nan"}) {
+    o = EmulatorOptions{};
+    o.listen = "127.0.0.1:0";
+    o.steps = wrong;
+    EXPECT_FALSE(Emulator::create(*loop, o)) << wrong;
+  }
+  o.steps = "60,0.14,1e-5,20,0.13,3.3e-5";
+  EXPECT_TRUE(Emulator::create(*loop, o));
+  o.dialect = Dialect::LlamaCpp;
+  o.ranks = 2;
+  EXPECT_FALSE(Emulator::create(*loop, o));
 }
 
 }  // namespace

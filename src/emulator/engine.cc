@@ -3,6 +3,7 @@
 #include "emulator/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "io/net/clock.h"
@@ -17,6 +18,14 @@ constexpr int kSlotBits = 20;
 truth::SequenceId sequence_id(std::uint32_t serial, std::uint32_t slot, std::size_t choice) {
   return (std::uint64_t{serial} << (kSlotBits + kChoiceBits)) |
          (std::uint64_t{slot} << kChoiceBits) | choice;
+}
+
+std::size_t slot_of(truth::SequenceId id) {
+  return static_cast<std::size_t>((id >> kChoiceBits) & ((1u << kSlotBits) - 1));
+}
+
+std::size_t choice_index(truth::SequenceId id) {
+  return static_cast<std::size_t>(id & ((1u << kChoiceBits) - 1));
 }
 
 double wall_seconds(Duration d) { return to_seconds(d); }
@@ -38,7 +47,10 @@ Engine::Engine(net::Loop& loop, Emulator& emulator, const EmulatorOptions& optio
       started_unix_ns_(net::unix_nanos()),
       timer_([this] { pump(); }),
       reaper_([this] { dead_.clear(); }),
-      heal_([this] { heal(); }) {}
+      heal_([this] { heal(); }),
+      gather_([this] { begin_gathered(); }),
+      metrics_(static_cast<std::size_t>(spec.ranks)),
+      step_tokens_(static_cast<std::size_t>(spec.ranks)) {}
 
 Engine::~Engine() = default;
 
@@ -83,8 +95,12 @@ void Engine::gone(Connection& connection) {
 }
 
 void Engine::abort_all(Exchange& ex) {
-  for (const Choice& choice : ex.choices)
-    if (!choice.done) truth_.abort(choice.sequence, advanced_to_);
+  for (const Choice& choice : ex.choices) {
+    if (choice.done) continue;
+    const auto gathered = std::erase_if(
+        gathered_, [&](const Gathered& g) { return g.spec.id == choice.sequence; });
+    if (gathered == 0) truth_.abort(choice.sequence, advanced_to_);
+  }
 }
 
 Instant Engine::engine_time() const {
@@ -107,9 +123,11 @@ void Engine::pump() {
     while (truth_.next_event() <= now) {
       outputs_.clear();
       truth_.advance(truth_.next_event(), outputs_);
-      const double tokens = truth_.counters().step_tokens.sum;
-      if (tokens > step_tokens_) metrics_.iteration_tokens.observe(tokens - step_tokens_);
-      step_tokens_ = tokens;
+      for (std::size_t rank = 0; rank < metrics_.size(); ++rank) {
+        const double tokens = truth_.counters(static_cast<int>(rank)).step_tokens.sum;
+        const double before = std::exchange(step_tokens_[rank], tokens);
+        if (tokens > before) metrics_[rank].iteration_tokens.observe(tokens - before);
+      }
       for (const truth::Output& output : outputs_) on_output(output);
     }
     advanced_to_ = now;
@@ -159,18 +177,39 @@ void Engine::submit(std::unique_ptr<Exchange> exchange, const std::vector<std::s
     const auto& chain = state.chain();
     for (std::size_t k = stride; k <= chain.size(); k += stride)
       spec.block_hashes.push_back(chain[k - 1] ^ salt);
-    truth_.submit(std::move(spec), advanced_to_);
+    const bool at_rest = !gathered_.empty() || truth_.next_event() == kNever;
+    if (options_.gather_ms > 0 && at_rest) gathered_.push_back({std::move(spec), ex.rank});
+    else admit(std::move(spec), ex.rank);
   }
   ex.open_choices = ex.choices.size();
+  if (!gathered_.empty() && !gather_.armed())
+    loop_.arm_after(gather_, from_seconds(options_.gather_ms * 1e-3));
   if (!pumping_) pump();
 }
 
+void Engine::admit(truth::SequenceSpec spec, int rank) {
+  Choice* choice = choice_of(spec.id);
+  choice->rank = truth_.submit(std::move(spec), advanced_to_, rank).rank;
+}
+
+// All at one instant: they share a pass.
+void Engine::begin_gathered() {
+  pump();
+  for (Gathered& g : std::exchange(gathered_, {})) admit(std::move(g.spec), g.rank);
+  pump();
+}
+
+// Null when its exchange is over.
+Choice* Engine::choice_of(truth::SequenceId id) {
+  Active& active = slots_[slot_of(id)];
+  if (!active.exchange || active.serial != id >> (kSlotBits + kChoiceBits)) return nullptr;
+  return &active.exchange->choices[choice_index(id)];
+}
+
 void Engine::on_output(const truth::Output& output) {
-  const auto slot = static_cast<Slot>((output.id >> kChoiceBits) & ((1u << kSlotBits) - 1));
-  const auto index = static_cast<std::size_t>(output.id & ((1u << kChoiceBits) - 1));
-  Active& active = slots_[slot];
-  if (!active.exchange || active.serial != output.id >> (kSlotBits + kChoiceBits)) return;
-  Exchange& ex = *active.exchange;
+  if (choice_of(output.id) == nullptr) return;
+  Exchange& ex = *slots_[slot_of(output.id)].exchange;
+  const std::size_t index = choice_index(output.id);
   if (output.kind == truth::Output::Kind::Token) return on_token(ex, index, output);
   Choice& choice = ex.choices[index];
   choice.admitted = wall_of(output.at);
@@ -189,10 +228,11 @@ void Engine::send_head(Exchange& ex) {
 void Engine::on_token(Exchange& ex, std::size_t index, const truth::Output& output) {
   Choice& choice = ex.choices[index];
   const Instant at = wall_of(output.at);
+  RequestMetrics& metrics = metrics_[static_cast<std::size_t>(choice.rank)];
   if (output.first)
-    metrics_.ttft.observe(wall_seconds(at - ex.arrived));
+    metrics.ttft.observe(wall_seconds(at - ex.arrived));
   else
-    metrics_.itl.observe(wall_seconds(at - choice.last));
+    metrics.itl.observe(wall_seconds(at - choice.last));
   if (output.first) choice.first = at;
   choice.last = at;
   choice.produced = output.token;
@@ -283,7 +323,7 @@ void Engine::resume(Exchange& ex) {
 }
 
 void Engine::observe(const Exchange& ex, const Choice& c) {
-  RequestMetrics& m = metrics_;
+  RequestMetrics& m = metrics_[static_cast<std::size_t>(c.rank)];
   const auto computed = static_cast<double>(c.prompt_tokens - c.cached);
   const double prefill = wall_seconds(c.first - c.admitted);
   const double decode = wall_seconds(c.last - c.first);
@@ -401,8 +441,9 @@ void Engine::lose_all(Connection* keep) {
   for (Connection* c : open) c->close(Connection::Close::Reset);
   std::vector<truth::SequenceId> lost;
   truth_.restart(lost);
-  metrics_ = RequestMetrics();
-  step_tokens_ = 0;
+  gathered_.clear();
+  metrics_.assign(metrics_.size(), {});
+  step_tokens_.assign(step_tokens_.size(), 0);
   started_unix_ns_ = net::unix_nanos();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One emulated engine: the truth model driven by the real clock, the requests in it, and what it
 // counts. Belongs to the loop's thread.
-// Keeps: every sequence in the truth model belongs to one exchange; a client that leaves takes its
-// sequences along.
+// Keeps: every sequence in the truth model, or about to come into it, belongs to one exchange; a
+// client that leaves takes its sequences along.
 #pragma once
 
 #include <cstdint>
@@ -93,6 +93,9 @@ class Engine {
   Instant engine_time() const;
   void pump();
   void arm();
+  void admit(truth::SequenceSpec spec, int rank);
+  void begin_gathered();
+  Choice* choice_of(truth::SequenceId id);
   void on_output(const truth::Output& output);
   void on_token(Exchange& ex, std::size_t index, const truth::Output& output);
   void send_head(Exchange& ex);
@@ -120,6 +123,8 @@ class Engine {
   void tokenize(Connection& c, std::string_view body);
   void refuse(Connection& c, Api api, const Refusal& refusal);
   std::optional<Refusal> check(const GenerateRequest& request, std::int64_t prompt_tokens) const;
+  int wanted_rank(const RequestInfo& info) const;
+  std::optional<Refusal> check_rank(const RequestInfo& info) const;
   std::unique_ptr<Exchange> make_exchange(const RequestInfo& info, GenerateRequest request);
   void submit(std::unique_ptr<Exchange> exchange, const std::vector<std::string>& prompts);
   AnswerRule rule(const GenerateRequest& request, std::int64_t prompt_tokens, int copy) const;
@@ -160,10 +165,16 @@ class Engine {
 
   Fault fault_;
   net::Timer heal_;
-  RequestMetrics metrics_;
+  struct Gathered {
+    truth::SequenceSpec spec;
+    int rank = truth::Engine::kAnyRank;
+  };
+  std::vector<Gathered> gathered_;  // came to an engine at rest, and begin together
+  net::Timer gather_;
+  std::vector<RequestMetrics> metrics_;  // by rank
   EngineStats stats_;
   std::deque<Record> records_;
-  double step_tokens_ = 0;       // seen of the truth's counter
+  std::vector<double> step_tokens_;  // seen of the truth's counters, by rank
   std::string date_;
   std::int64_t date_second_ = -1;
 };

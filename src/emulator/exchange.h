@@ -12,7 +12,7 @@
 #include "emulator/fault.h"
 #include "emulator/request.h"
 #include "emulator/text.h"
-#include "sim/engine/spec.h"
+#include "sim/engine/engine.h"
 
 namespace signalbox::emulator {
 
@@ -57,6 +57,7 @@ struct Choice {
   std::int64_t prompt_tokens = 0;
   std::int64_t produced = 0;
   std::int64_t cached = 0;
+  int rank = 0;                   // that computes it
   bool done = false;
   // Times of the wall; kNever until they come.
   Instant admitted = kNever;
@@ -76,6 +77,7 @@ struct Exchange {
   std::int64_t context_tokens = 0;
   std::vector<Choice> choices;
   std::size_t open_choices = 0;
+  int rank = truth::Engine::kAnyRank;  // wanted
 
   Connection* connection = nullptr;  // null once the client is gone
   EventStream events;

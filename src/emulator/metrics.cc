@@ -57,44 +57,62 @@ class VllmPage {
     out_.append("# HELP vllm:").append(name).append(" ").append(help);
     out_.append("\n# TYPE vllm:").append(name).append(" ").append(type).append("\n");
   }
-  // before, after: labels on either side of the model's name, in the order of the alphabet.
-  void line(std::string_view name, double value, std::string_view before = "engine=\"0\",",
+  // One line a rank. before: labels between the rank's and the model's; after: those behind the
+  // model's, in the order of the alphabet.
+  template <typename Value>
+  void lines(std::string_view name, const Value& value, std::string_view before = {},
+             std::string_view after = {}) {
+    for (std::size_t rank = 0; rank < view_.ranks.size(); ++rank) {
+      line(name, static_cast<double>(value(view_.ranks[rank])), engine(rank) + std::string(before),
+           after);
+    }
+  }
+  void line(std::string_view name, double value, std::string_view before,
             std::string_view after = {}) {
     out_.append("vllm:").append(name).append("{").append(before).append(model_).append(after);
     out_ += "} ";
     append_number(out_, value);
     out_ += '\n';
   }
-  void gauge(std::string_view name, std::string_view help, double value) {
+  static std::string engine(std::size_t rank) {
+    return "engine=\"" + std::to_string(rank) + "\",";
+  }
+  template <typename Value>
+  void gauge(std::string_view name, std::string_view help, const Value& value) {
     family(name, help, "gauge");
-    line(name, value);
+    lines(name, value);
   }
   void created(std::string_view name, std::string_view help) {
     const std::string full = std::string(name) + "_created";
     family(full, help, "gauge");
-    line(full, view_.started_unix);
+    lines(full, [&](const RankView&) { return view_.started_unix; });
   }
-  void counter(std::string_view name, std::string_view help, double value) {
+  template <typename Value>
+  void counter(std::string_view name, std::string_view help, const Value& value) {
     const std::string full = std::string(name) + "_total";
     family(full, help, "counter");
-    line(full, value);
+    lines(full, value);
     created(name, help);
   }
-  void histogram(std::string_view name, std::string_view help, const BucketHistogram& h) {
+  void histogram(std::string_view name, std::string_view help,
+                 BucketHistogram RequestMetrics::*member) {
     family(name, help, "histogram");
     const std::string bucket = std::string(name) + "_bucket";
-    std::string before;
-    for (std::size_t i = 0; i <= h.bounds().size(); ++i) {
-      before = "engine=\"0\",le=\"";
-      if (i < h.bounds().size())
-        append_number(before, h.bounds()[i]);
-      else
-        before += "+Inf";
-      before += "\",";
-      line(bucket, static_cast<double>(h.cumulative(i)), before);
+    for (std::size_t rank = 0; rank < view_.ranks.size(); ++rank) {
+      const BucketHistogram& h = view_.ranks[rank].requests->*member;
+      for (std::size_t i = 0; i <= h.bounds().size(); ++i) {
+        std::string before = engine(rank) + "le=\"";
+        if (i < h.bounds().size())
+          append_number(before, h.bounds()[i]);
+        else
+          before += "+Inf";
+        before += "\",";
+        line(bucket, static_cast<double>(h.cumulative(i)), before);
+      }
+      line(std::string(name) + "_count", static_cast<double>(h.cumulative(h.bounds().size())),
+           engine(rank));
+      line(std::string(name) + "_sum", h.sum(), engine(rank));
     }
-    line(std::string(name) + "_count", static_cast<double>(h.cumulative(h.bounds().size())));
-    line(std::string(name) + "_sum", h.sum());
     created(name, help);
   }
   std::string& text() { return out_; }
@@ -105,29 +123,32 @@ class VllmPage {
   std::string out_;
 };
 
-void vllm_gauges(VllmPage& page, const MetricsView& v) {
-  const auto waiting = static_cast<double>(v.gauges.waiting);
+std::int64_t none(const RankView&) { return 0; }
+
+void vllm_gauges(VllmPage& page) {
+  const auto waiting = [](const RankView& r) { return r.gauges.waiting; };
   page.gauge("num_requests_running", "Number of requests in model execution batches.",
-             static_cast<double>(v.gauges.running));
+             [](const RankView& r) { return r.gauges.running; });
   page.gauge("num_requests_waiting", "Number of requests waiting to be processed.", waiting);
   page.family("num_requests_waiting_by_reason", "Number of waiting requests by reason.", "gauge");
-  page.line("num_requests_waiting_by_reason", waiting, "engine=\"0\",", ",reason=\"capacity\"");
-  page.line("num_requests_waiting_by_reason", 0, "engine=\"0\",", ",reason=\"deferred\"");
+  page.lines("num_requests_waiting_by_reason", waiting, {}, ",reason=\"capacity\"");
+  page.lines("num_requests_waiting_by_reason", none, {}, ",reason=\"deferred\"");
   page.family("engine_sleep_state",
               "Engine sleep state; awake = 0 means engine is sleeping; awake = 1 means engine is "
               "awake; weights_offloaded = 1 means sleep level 1; discard_all = 1 means sleep level "
               "2.",
               "gauge");
-  page.line("engine_sleep_state", 1, "engine=\"0\",", ",sleep_state=\"awake\"");
-  page.line("engine_sleep_state", 0, "engine=\"0\",", ",sleep_state=\"weights_offloaded\"");
-  page.line("engine_sleep_state", 0, "engine=\"0\",", ",sleep_state=\"discard_all\"");
+  page.lines("engine_sleep_state", [](const RankView&) { return 1; }, {},
+             ",sleep_state=\"awake\"");
+  page.lines("engine_sleep_state", none, {}, ",sleep_state=\"weights_offloaded\"");
+  page.lines("engine_sleep_state", none, {}, ",sleep_state=\"discard_all\"");
   page.gauge("kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.",
-             v.gauges.kv_usage());
+             [](const RankView& r) { return r.gauges.kv_usage(); });
 }
 
-void vllm_counters(VllmPage& page, const MetricsView& v) {
-  const auto prompt = static_cast<double>(v.counters.prompt_tokens);
-  const auto cached = static_cast<double>(v.counters.cached_tokens);
+void vllm_counters(VllmPage& page) {
+  const auto prompt = [](const RankView& r) { return r.counters.prompt_tokens; };
+  const auto cached = [](const RankView& r) { return r.counters.cached_tokens; };
   page.counter("prefix_cache_queries",
                "Prefix cache queries, in terms of number of queried tokens.", prompt);
   page.counter("prefix_cache_hits", "Prefix cache hits, in terms of number of cached tokens.",
@@ -135,87 +156,91 @@ void vllm_counters(VllmPage& page, const MetricsView& v) {
   page.counter("external_prefix_cache_queries",
                "External prefix cache queries from KV connector cross-instance cache sharing, in "
                "terms of number of queried tokens.",
-               0);
+               none);
   page.counter("external_prefix_cache_hits",
                "External prefix cache hits from KV connector cross-instance cache sharing, in "
                "terms of number of cached tokens.",
-               0);
+               none);
   page.counter("num_preemptions", "Cumulative number of preemption from the engine.",
-               static_cast<double>(v.counters.preemptions));
+               [](const RankView& r) { return r.counters.preemptions; });
   page.counter("prompt_tokens", "Number of prefill tokens processed.", prompt);
   page.family("prompt_tokens_by_source_total", "Number of prompt tokens by source.", "counter");
-  page.line("prompt_tokens_by_source_total", prompt - cached, "engine=\"0\",",
-            ",source=\"local_compute\"");
-  page.line("prompt_tokens_by_source_total", cached, "engine=\"0\",",
-            ",source=\"local_cache_hit\"");
-  page.line("prompt_tokens_by_source_total", 0, "engine=\"0\",",
-            ",source=\"external_kv_transfer\"");
+  page.lines("prompt_tokens_by_source_total",
+             [&](const RankView& r) { return prompt(r) - cached(r); }, {},
+             ",source=\"local_compute\"");
+  page.lines("prompt_tokens_by_source_total", cached, {}, ",source=\"local_cache_hit\"");
+  page.lines("prompt_tokens_by_source_total", none, {}, ",source=\"external_kv_transfer\"");
   page.counter("prompt_tokens_cached", "Number of cached prompt tokens (local + external).",
                cached);
   page.counter("generation_tokens", "Number of generation tokens processed.",
-               static_cast<double>(v.counters.generated_tokens));
+               [](const RankView& r) { return r.counters.generated_tokens; });
   page.family("request_success_total", "Count of successfully processed requests.", "counter");
-  const auto finished = [&](std::string_view reason, double value) {
-    page.line("request_success_total", value,
-              "engine=\"0\",finished_reason=\"" + std::string(reason) + "\",");
+  const auto finished = [&](std::string_view reason, const auto& value) {
+    page.lines("request_success_total", value,
+               "finished_reason=\"" + std::string(reason) + "\",");
   };
-  finished("stop", static_cast<double>(v.requests->finished_stop));
-  finished("length", static_cast<double>(v.requests->finished_length));
-  for (std::string_view reason : {"abort", "error", "repetition"}) finished(reason, 0);
+  finished("stop", [](const RankView& r) { return r.requests->finished_stop; });
+  finished("length", [](const RankView& r) { return r.requests->finished_length; });
+  for (std::string_view reason : {"abort", "error", "repetition"}) finished(reason, none);
   page.family("admission_rejections_total",
               "Number of admission attempts rejected by a queue limit, by reason.", "counter");
   page.line("admission_rejections_total", 0, "", ",reason=\"max_num_queued_reqs\"");
   page.line("admission_rejections_total", 0, "", ",reason=\"max_num_queued_tokens\"");
 }
 
-void vllm_histograms(VllmPage& page, const RequestMetrics& r) {
-  page.histogram("request_prompt_tokens", "Number of prefill tokens processed.", r.prompt_tokens);
+void vllm_histograms(VllmPage& page) {
+  using R = RequestMetrics;
+  page.histogram("request_prompt_tokens", "Number of prefill tokens processed.", &R::prompt_tokens);
   page.histogram("request_generation_tokens", "Number of generation tokens processed.",
-                 r.generation_tokens);
+                 &R::generation_tokens);
   page.histogram("iteration_tokens_total", "Histogram of number of tokens per engine_step.",
-                 r.iteration_tokens);
+                 &R::iteration_tokens);
   page.histogram("request_max_num_generation_tokens",
                  "Histogram of maximum number of requested generation tokens.",
-                 r.max_generation_tokens);
-  page.histogram("request_params_n", "Histogram of the n request parameter.", r.params_n);
+                 &R::max_generation_tokens);
+  page.histogram("request_params_n", "Histogram of the n request parameter.", &R::params_n);
   page.histogram("request_params_max_tokens", "Histogram of the max_tokens request parameter.",
-                 r.params_max_tokens);
+                 &R::params_max_tokens);
   page.histogram("time_to_first_token_seconds", "Histogram of time to first token in seconds.",
-                 r.ttft);
+                 &R::ttft);
   page.histogram("inter_token_latency_seconds", "Histogram of inter-token latency in seconds.",
-                 r.itl);
+                 &R::itl);
   page.histogram("request_time_per_output_token_seconds",
-                 "Histogram of time_per_output_token_seconds per request.", r.tpot);
+                 "Histogram of time_per_output_token_seconds per request.", &R::tpot);
   page.histogram("e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.",
-                 r.e2e);
+                 &R::e2e);
   page.histogram("request_queue_time_seconds",
-                 "Histogram of time spent in WAITING phase for request.", r.queue);
+                 "Histogram of time spent in WAITING phase for request.", &R::queue);
   page.histogram("request_inference_time_seconds",
-                 "Histogram of time spent in RUNNING phase for request.", r.inference);
+                 "Histogram of time spent in RUNNING phase for request.", &R::inference);
   page.histogram("request_prefill_time_seconds",
-                 "Histogram of time spent in PREFILL phase for request.", r.prefill);
+                 "Histogram of time spent in PREFILL phase for request.", &R::prefill);
   page.histogram("request_decode_time_seconds",
-                 "Histogram of time spent in DECODE phase for request.", r.decode);
+                 "Histogram of time spent in DECODE phase for request.", &R::decode);
   page.histogram("request_num_preemptions",
-                 "Histogram of the number of times a request was preempted.", r.preemptions);
+                 "Histogram of the number of times a request was preempted.", &R::preemptions);
   page.histogram("request_prefill_kv_computed_tokens",
                  "Histogram of new KV tokens computed during prefill (excluding cached tokens).",
-                 r.prefill_computed);
+                 &R::prefill_computed);
 }
 
 void vllm_cache_config(VllmPage& page, const MetricsView& v) {
   page.family("cache_config_info", "Information of the LLMEngine CacheConfig", "gauge");
   const std::string block = std::to_string(v.block_tokens);
-  const std::string blocks = std::to_string(v.gauges.kv_blocks);
-  const std::string tokens = std::to_string(v.gauges.kv_blocks * v.block_tokens);
-  page.text() +=
-      "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"" + block +
-      "\",cache_dtype=\"auto\",effective_attention_block_size=\"" + block +
-      "\",enable_prefix_caching=\"True\",engine=\"0\",gpu_memory_utilization=\"0.92\","
-      "is_attention_free=\"False\",kv_cache_size_tokens=\"" + tokens +
-      "\",num_cpu_blocks=\"None\",num_gpu_blocks=\"" + blocks +
-      "\",num_gpu_blocks_override=\"None\",prefix_caching_hash_algo=\"sha256\","
-      "sliding_window=\"None\",user_specified_block_size=\"False\"} 1.0\n";
+  for (std::size_t rank = 0; rank < v.ranks.size(); ++rank) {
+    const std::int64_t count = v.ranks[rank].gauges.kv_blocks;
+    const std::string blocks = std::to_string(count);
+    const std::string tokens = std::to_string(count * v.block_tokens);
+    page.text() +=
+        "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"" + block +
+        "\",cache_dtype=\"auto\",effective_attention_block_size=\"" + block +
+        "\",enable_prefix_caching=\"True\"," + VllmPage::engine(rank) +
+        "gpu_memory_utilization=\"0.92\","
+        "is_attention_free=\"False\",kv_cache_size_tokens=\"" + tokens +
+        "\",num_cpu_blocks=\"None\",num_gpu_blocks=\"" + blocks +
+        "\",num_gpu_blocks_override=\"None\",prefix_caching_hash_algo=\"sha256\","
+        "sliding_window=\"None\",user_specified_block_size=\"False\"} 1.0\n";
+  }
 }
 
 }  // namespace
@@ -258,14 +283,15 @@ std::string vllm_metrics(const MetricsView& view) {
       "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds ";
   append_number(page.text(), view.started_unix);
   page.text() += '\n';
-  vllm_gauges(page, view);
-  vllm_counters(page, view);
-  vllm_histograms(page, *view.requests);
+  vllm_gauges(page);
+  vllm_counters(page);
+  vllm_histograms(page);
   vllm_cache_config(page, view);
   return std::move(page.text());
 }
 
-std::string llamacpp_metrics(const MetricsView& v) {
+std::string llamacpp_metrics(const MetricsView& view) {
+  const RankView& v = view.ranks.front();
   std::string out;
   const auto line = [&](std::string_view type, std::string_view name, std::string_view help,
                         double value) {

@@ -45,17 +45,21 @@ struct RequestMetrics {
   std::int64_t cached_prompt_tokens = 0;
 };
 
-struct MetricsView {
-  std::string_view model;
-  double started_unix = 0;  // seconds since 1970
-  double uptime = 0;        // seconds
-  std::int64_t block_tokens = 16;
+// Of one data-parallel rank, which vLLM calls an engine.
+struct RankView {
   truth::Gauges gauges;
   truth::Counters counters;
   const RequestMetrics* requests = nullptr;
 };
 
+struct MetricsView {
+  std::string_view model;
+  double started_unix = 0;      // seconds since 1970
+  std::int64_t block_tokens = 16;
+  std::vector<RankView> ranks;  // at least one
+};
+
 std::string vllm_metrics(const MetricsView& view);
-std::string llamacpp_metrics(const MetricsView& view);
+std::string llamacpp_metrics(const MetricsView& view);  // of its one rank
 
 }  // namespace signalbox::emulator

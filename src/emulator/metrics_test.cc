@@ -12,11 +12,12 @@ MetricsView view(const RequestMetrics& requests) {
   MetricsView v;
   v.model = "m\"x";
   v.started_unix = 1795974090.5;
-  v.gauges = {3, 2, 100, 25};
-  v.counters.prompt_tokens = 170;
-  v.counters.cached_tokens = 96;
-  v.counters.generated_tokens = 1132;
-  v.requests = &requests;
+  RankView& rank = v.ranks.emplace_back();
+  rank.gauges = {3, 2, 100, 25};
+  rank.counters.prompt_tokens = 170;
+  rank.counters.cached_tokens = 96;
+  rank.counters.generated_tokens = 1132;
+  rank.requests = &requests;
   return v;
 }
 

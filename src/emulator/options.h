@@ -29,6 +29,9 @@ struct EmulatorOptions {
   std::int64_t step_tokens_max = 8192;  // token budget of a step; llamacpp's n_batch is 2048
   double distortion = 0.3;              // hidden factors are drawn from 1 ± this
   double noise = 0.03;                  // relative deviation of a step
+  int ranks = 1;                        // data-parallel, behind one barrier; vLLM
+  double gather_ms = 0;                 // an engine at rest waits so long for more before a pass
+  std::string steps;                    // step times by formula instead of the profile's tables
   double fixed_ttft_ms = 0;             // > 0: every step with prefill takes this, tables aside
   double fixed_itl_ms = 0;              // > 0: every other step takes this
   std::int64_t answer_tokens_mean = 128;  // mean length of an answer that nothing cuts short
@@ -59,6 +62,15 @@ void describe(Visitor& v, EmulatorOptions& c) {
   v(c.step_tokens_max, "step_tokens_max", "Token budget of a step.", Range{1, 1e6});
   v(c.distortion, "distortion", "Hidden factors are drawn from 1 ± this.", Range{0, 0.9});
   v(c.noise, "noise", "Relative deviation of the time of a step.", Range{0, 1});
+  v(c.ranks, "ranks",
+    "Data-parallel ranks whose passes begin together and last as long as the fullest; "
+    "X-data-parallel-rank picks one.",
+    Range{1, 64});
+  v(c.gather_ms, "gather_ms", "How long an engine at rest waits for more before it begins a pass.",
+    Range{0, 1000});
+  v(c.steps, "steps",
+    "Milliseconds instead of the profile's: A,B,C,D,E,F of A + B·new + C·new·(prefix + new/2) for "
+    "prefill and D + E·batch + F·kv for decode.");
   v(c.fixed_ttft_ms, "fixed_ttft_ms", "Time of every step with prefill; 0: by table.",
     Range{0, 1e6});
   v(c.fixed_itl_ms, "fixed_itl_ms", "Time of every other step; 0: by table.", Range{0, 1e6});

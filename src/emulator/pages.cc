@@ -104,9 +104,10 @@ std::string Engine::metrics_text() const {
   view.model = model_name_;
   view.started_unix = static_cast<double>(started_unix_ns_) * 1e-9;
   view.block_tokens = truth_.block_tokens();
-  view.gauges = truth_.gauges();
-  view.counters = truth_.counters();
-  view.requests = &metrics_;
+  for (int rank = 0; rank < truth_.ranks(); ++rank) {
+    view.ranks.push_back({truth_.gauges(rank), truth_.counters(rank),
+                          &metrics_[static_cast<std::size_t>(rank)]});
+  }
   return options_.dialect == Dialect::Vllm ? vllm_metrics(view) : llamacpp_metrics(view);
 }
 

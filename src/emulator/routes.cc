@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which request is answered how: generation, and the engines' own endpoints.
 #include <algorithm>
+#include <charconv>
 
 #include "emulator/engine.h"
 #include "io/net/clock.h"
@@ -183,6 +184,7 @@ void Engine::serve_generation(Connection& c, const RequestInfo& info, Api api,
   } else {
     for (const std::string& prompt : request->prompts)
       if (!refusal) refusal = check(*request, std::max<std::int64_t>(1, token_count(prompt)));
+    if (!refusal) refusal = check_rank(info);
   }
   if (refusal) {
     ++stats_.refused;
@@ -193,6 +195,7 @@ void Engine::serve_generation(Connection& c, const RequestInfo& info, Api api,
   request->prompts.assign(prompts.size(), {});
   if (request->echo && api == Api::Completions) request->prompts = prompts;
   auto ex = make_exchange(info, std::move(*request));
+  ex->rank = wanted_rank(info);
   ex->fault = fault;
   ex->events.arm(fault);
   ex->events.attach(&c.out());
@@ -207,6 +210,24 @@ void Engine::serve_generation(Connection& c, const RequestInfo& info, Api api,
     ex->head_sent = true;
   }
   submit(std::move(ex), prompts);
+}
+
+// What is no number is no wish.
+int Engine::wanted_rank(const RequestInfo& info) const {
+  int rank = truth::Engine::kAnyRank;
+  const char* const end = info.rank.data() + info.rank.size();
+  const auto [rest, error] = std::from_chars(info.rank.data(), end, rank);
+  const bool number = error == std::errc() && rest == end;
+  return number && options_.dialect == Dialect::Vllm ? rank : truth::Engine::kAnyRank;
+}
+
+std::optional<Refusal> Engine::check_rank(const RequestInfo& info) const {
+  const int rank = wanted_rank(info);
+  if (rank >= truth::Engine::kAnyRank && rank < options_.ranks) return std::nullopt;
+  return Refusal{400, "BadRequestError",
+                 "data_parallel_rank " + std::to_string(rank) + " is out of range [0, " +
+                     std::to_string(options_.ranks) + ").",
+                 "data_parallel_rank", -1};
 }
 
 std::optional<Refusal> Engine::check(const GenerateRequest& r, std::int64_t prompt) const {
