@@ -58,7 +58,7 @@ def run(cell, args):
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"bench/routing: {name(cell)}: exit code {done.returncode}")
-    return {**cell, "took_s": round(time.monotonic() - begun, 1), **json.loads(done.stdout)}
+    return {**json.loads(done.stdout), **cell, "took_s": round(time.monotonic() - begun, 1)}
 
 
 def summary(cells_done):

@@ -15,6 +15,7 @@ Prints one JSON document; --plots writes SVG files, --table Markdown.
 
 usage: run.py [--signalbox build/release/signalbox] [--seeds 3] [--requests 6000] [--jobs N]
               [--out FILE] [--plots FOLDER] [--table FILE]
+       run.py --p90 4     how much load each rule carries with 90 % within 4 s
 """
 import argparse
 import concurrent.futures
@@ -171,6 +172,17 @@ def plot(rows, title, label):
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
+def highest_load(options, engines, rule, p90):
+    """The load, in hundredths, up to which 90 % have their first token within `p90` seconds."""
+    low, high = 0.05, 1.0
+    while high - low > 0.01:
+        load = (low + high) / 2
+        runs = run(options, cell(engines=engines, load=load), rule)
+        held = statistics.mean(r["ttft.p90"] for r in runs) <= p90
+        low, high = (load, high) if held else (low, load)
+    return round(low, 2)
+
+
 def plots(result, folder):
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     groups = {}
@@ -190,10 +202,19 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=6000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--p90", type=float, metavar="SECONDS",
+                        help="no sweep, but the load that each rule carries within this time")
     parser.add_argument("--out", help="file for the JSON document; default: standard output")
     parser.add_argument("--plots", help="folder for plots")
     parser.add_argument("--table", help="file for tables in Markdown")
     options = parser.parse_args()
+    if options.p90:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            found = {(n, rule): pool.submit(highest_load, options, n, rule, options.p90)
+                     for n in (2, 4, 8) for rule in RULES}
+            for (n, rule), load in found.items():
+                print(f"{n} engines, {rule}: {load.result():.2f}", flush=True)
+        return 0
     result = {"bench": "shuttle", "date": datetime.date.today().isoformat(),
               "seeds": options.seeds, "requests": options.requests, "sweeps": {}}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
