@@ -423,7 +423,8 @@ class Responses(Case):
                     "x-data-parallel-host-port", "EPP-Profile", "x-gateway-destination-endpoint",
                     "x-llm-d-model-name-rewrite", "x-slo-ttft-ms", "X_Request_Id",
                     "Transfer_Encoding", "Content_Length", "x-original-url",
-                    "X-HTTP-Method-Override")
+                    "X-HTTP-Method-Override", "X-Override-Bootstrap-Host", "x-real-ip",
+                    "x-forwarded-user")
         self.gateway.chat(chat(), {**dict.fromkeys(steering, "10.0.0.1:80"), "x-team": "search"})
         got = self.fake.requests[-1]
         self.assertEqual({name: got[name] for name in steering}, dict.fromkeys(steering))

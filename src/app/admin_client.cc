@@ -18,7 +18,7 @@ namespace {
 using Status = net::IoResult::Status;
 
 constexpr int kPatienceMs = 5000;                               // between two signs of life
-constexpr Duration kAnswerWithin = std::chrono::seconds(30);    // of all of it
+constexpr Duration kAnswerWithin = std::chrono::seconds(10);    // of all of it
 constexpr std::uint64_t kAnswerMax = 256 << 20;
 
 Error unreachable(const std::string& address) {

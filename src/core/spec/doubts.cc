@@ -23,6 +23,11 @@ bool guessed_beside_known(const Config& config, const Pool& pool) {
   });
 }
 
+bool has_pool(const Config& config, const std::string& model) {
+  return std::ranges::any_of(config.pools,
+                             [&](const Pool& pool) { return pool.model.name == model; });
+}
+
 }  // namespace
 
 std::vector<std::string> doubts(const Config& config) {
@@ -48,7 +53,7 @@ std::vector<std::string> doubts(const Config& config) {
     }
     if (pool.dispatch == model::DispatchMode::Shuttle && pool.ranks < 2) {
       out.push_back("Pool/" + pool.name + ".spec.dispatch: a shuttle fills the `ranks` of an "
-                    "engine, and this pool has none; write `ranks`, or `dispatch: late`.");
+                    "engine, and this pool has no two; write `ranks`, or `dispatch: late`.");
     }
     const std::vector<std::string_view> formats = perf::precisions();
     if (!pool.precision.empty() && std::ranges::find(formats, pool.precision) == formats.end()) {
@@ -57,14 +62,16 @@ std::vector<std::string> doubts(const Config& config) {
     }
   }
   for (const Route& route : config.routes) {
+    const std::string path = "Route/" + route.name + ".spec.";
     for (const Target& target : route.targets) {
-      if (std::ranges::any_of(config.pools, [&](const Pool& pool) {
-            return pool.model.name == target.model.name;
-          })) {
-        continue;
-      }
-      out.push_back("Route/" + route.name + ".spec.targets: no Pool serves " +
-                    quote(target.model.name) + ", so this target takes no request.");
+      if (has_pool(config, target.model.name)) continue;
+      out.push_back(path + "targets: no Pool serves " + quote(target.model.name) +
+                    ", so this target takes no request.");
+    }
+    for (const auto& model : route.fallback) {
+      if (has_pool(config, model.name)) continue;
+      out.push_back(path + "fallback: no Pool serves " + quote(model.name) +
+                    ", so nothing falls back to it.");
     }
   }
   return out;

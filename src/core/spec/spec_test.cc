@@ -169,8 +169,10 @@ TEST(Doubts, OfSettingsThatCannotDoWhatTheySay) {
   config.routes.resize(1);
   config.routes[0].name = "r";
   config.routes[0].targets = {{{"m"}, 1}, {{"nobody"}, 1}};
+  config.routes[0].fallback = {{"other"}, {"nobody"}};
   const std::vector<std::string> lines = doubts(config);
-  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[3].find("Route/r.spec.fallback: no Pool serves `nobody`"), 0u) << lines[3];
   EXPECT_EQ(lines[0].find("Pool/b.spec.accelerator is empty"), 0u) << lines[0];
   EXPECT_EQ(lines[1].find("Pool/c.spec.dispatch: "), 0u) << lines[1];
   EXPECT_EQ(lines[2].find("Route/r.spec.targets: no Pool serves `nobody`"), 0u) << lines[2];

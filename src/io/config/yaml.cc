@@ -323,9 +323,11 @@ std::vector<spec::Document> read_yaml(const std::string& file, std::string_view 
     return {};
   }
   if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
-    report.add(place_at(file, text, bad), "", text[bad] == '\0'
-                                            ? "a NUL byte stands here; take it out."
-                                            : "a byte here is no UTF-8 text; save it as UTF-8.");
+    const auto byte = static_cast<unsigned char>(text[bad]);
+    report.add(place_at(file, text, bad), "",
+               byte == 0     ? "a NUL byte stands here; take it out."
+               : byte < 0x80 ? "a control character stands here; take it out."
+                             : "a byte here is no UTF-8 text; save it as UTF-8.");
     return {};
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());

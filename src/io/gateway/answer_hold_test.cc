@@ -380,6 +380,8 @@ TEST(AnswerAssemble, events_that_cannot_be_read_or_held_make_no_answer) {
   EXPECT_EQ(run_relay(small, {stream}).result, AttemptResult::Overrun);
   RelayPlan endless = assembling();
   endless.event_max = 100;
+  EXPECT_EQ(run_relay(endless, pieces(stream, {90})).held, run_relay(assembling(), {stream}).held);
+  endless.assembled_max = 150;
   EXPECT_EQ(run_relay(endless, pieces(stream, {90})).result, AttemptResult::Overrun);
 }
 

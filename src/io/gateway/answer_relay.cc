@@ -3,6 +3,7 @@
 #include "io/gateway/answer_relay.h"
 
 #include <functional>
+#include <utility>
 
 #include "io/json/answer_keys.h"
 #include "io/json/answer_walk.h"
@@ -26,6 +27,11 @@ bool is_done(const http::SseEvent& event) {
   return event.kind == http::SseEvent::Kind::Data && event.data.starts_with("[DONE]");
 }
 
+// Chat and completions name no types of events, but for servers that mark their errors so.
+bool is_error(const http::SseEvent& event, model::Api api) {
+  return event.type == "error" && json::has_choices(api);
+}
+
 }  // namespace
 
 void AnswerRelay::begin(const RelayPlan& plan, int status, bool event_stream) {
@@ -35,7 +41,8 @@ void AnswerRelay::begin(const RelayPlan& plan, int status, bool event_stream) {
   reader_ = json::ChunkReader(plan.api);
   assembler_.reset();
   assembler_failed_ = overrun_ = stream_begun_ = error_seen_ = false;
-  end_seen_ = done_seen_ = unread_ = false;
+  end_seen_ = done_seen_ = unread_ = inside_large_ = false;
+  large_.clear();
   tokens_ = signs_ = 0;
   usage_ = {};
   timings_ = {};
@@ -131,12 +138,47 @@ void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input
       // A comment before the first event says nothing about an answer; the head is still ours.
       if (mode_ == Mode::Stream && stream_begun_) forward(event.bytes, input);
       return;
-    case http::SseEvent::Kind::Fragment:
-      stream_begun_ = unread_ = true;
-      ++tokens_;
-      if (mode_ == Mode::Stream) forward(event.bytes, input);
-      else overrun_ = true;
+    case http::SseEvent::Kind::Fragment: return take_fragment(event, input);
   }
+}
+
+// Goes on as it comes, and is read when it is whole. Behind the last choice's end nothing is
+// urgent: there it goes on when it has been read.
+void AnswerRelay::take_fragment(const http::SseEvent& part, std::string_view input) {
+  if (!inside_large_) {
+    large_.clear();
+    large_lost_ = false;
+    large_shown_ = mode_ == Mode::Stream && !all_ended() && (stream_begun_ || !error_seen_);
+  }
+  inside_large_ = !part.ends;
+  if (large_.size() + part.bytes.size() <= plan_.assembled_max) large_.append(part.bytes);
+  else large_lost_ = true;
+  if (large_shown_) {
+    stream_begun_ = true;
+    forward(part.bytes, input);
+  }
+  if (part.ends) take_large();
+}
+
+void AnswerRelay::take_large() {
+  const std::string bytes = std::exchange(large_, {});
+  if (large_lost_) {
+    unread_ = true;
+    overrun_ = mode_ == Mode::Assemble;
+    ++tokens_;
+    return;
+  }
+  http::SseScanner whole(bytes.size());
+  const auto take_all = [&] {
+    while (const auto event = whole.next()) {
+      if (!large_shown_) take_event(*event, {});
+      else if (event->kind == http::SseEvent::Kind::Data) read_chunk(*event);
+    }
+  };
+  whole.feed(bytes);
+  take_all();
+  whole.finish();
+  take_all();
 }
 
 // Older llama.cpp servers put their errors into a field of their own, which clients do not read.
@@ -184,26 +226,32 @@ void AnswerRelay::remember_shape(std::string_view data, const json::Chunk& chunk
   shape_tail_.assign(data.substr(end));
 }
 
-void AnswerRelay::take_data(const http::SseEvent& event, std::string_view input) {
-  if (like_the_last(event.data)) {
-    ++tokens_;
-    return forward(event.bytes, input);
-  }
-  const json::Chunk chunk = reader_.read(event.data);
-  remember_shape(event.data, chunk);
+// What it says of the answer.
+json::Chunk AnswerRelay::read_chunk(const http::SseEvent& event) {
+  json::Chunk chunk = reader_.read(event.data);
+  chunk.error = chunk.error || is_error(event, plan_.api);
   tokens_ += chunk.contents;
+  error_seen_ = error_seen_ || chunk.error;
   if (chunk.done) {
     end_seen_ = true;
     done_seen_ = is_done(event);
-    // [DONE] after an error or half an answer would tell clients that it is whole.
-    if (error_seen_ || !all_ended()) return;
   }
-  if (chunk.error) {
-    error_seen_ = true;
-    if (!stream_begun_ || mode_ == Mode::Assemble) {
-      held_.assign(event.data);
-      return;
-    }
+  return chunk;
+}
+
+void AnswerRelay::take_data(const http::SseEvent& event, std::string_view input) {
+  if (event.type.empty() && like_the_last(event.data)) {
+    ++tokens_;
+    return forward(event.bytes, input);
+  }
+  const json::Chunk chunk = read_chunk(event);
+  remember_shape(event.data, chunk);
+  // [DONE] after an error or half an answer would tell clients that it is whole.
+  if (chunk.done && (error_seen_ || !all_ended())) return;
+  if (chunk.error && (!stream_begun_ || mode_ == Mode::Assemble)) {
+    held_ = chunk.malformed ? "{\"error\":" + json::quote(event.data) + "}"
+                            : std::string(event.data);
+    return;
   }
   if (error_seen_ && !stream_begun_) return;
   stream_begun_ = true;
@@ -245,9 +293,9 @@ void AnswerRelay::forward_edited(const http::SseEvent& event, const json::Chunk&
 
 AttemptResult AnswerRelay::end(bool whole) {
   switch (mode_) {
-    case Mode::Stream: return end_stream(whole);
+    case Mode::Stream: return end_stream();
     case Mode::Assemble: {
-      const AttemptResult result = end_stream(whole);
+      const AttemptResult result = end_stream();
       if (result == AttemptResult::Ok) {
         held_ = assembler_->finish(plan_.model);
       }
@@ -271,9 +319,10 @@ bool AnswerRelay::all_ended() const {
   return unread_ || !json::has_choices(plan_.api) || reader_.finished() == 0;
 }
 
-AttemptResult AnswerRelay::end_stream(bool whole) {
+AttemptResult AnswerRelay::end_stream() {
   scanner_.finish();
   while (const auto event = scanner_.next()) take_event(*event, {});
+  if (!done_seen_ && !end_seen_) take_tail();
   usage_ = reader_.usage();
   timings_ = reader_.timings();
   if (overrun_) {
@@ -288,8 +337,7 @@ AttemptResult AnswerRelay::end_stream(bool whole) {
     // All choices have ended: that the body ends without its mark, or breaks, takes nothing from
     // the answer, unless the client has half an event of it.
     if (!between_events()) return AttemptResult::Truncated;
-    if (mode_ == Mode::Stream && whole) take_tail();
-    if (mode_ == Mode::Stream && !error_seen_) close_stream();
+    if (mode_ == Mode::Stream) close_stream();
   }
   if (!error_seen_) return AttemptResult::Ok;
   if (stream_begun_ && mode_ == Mode::Stream) return AttemptResult::StreamError;
@@ -308,17 +356,22 @@ void AnswerRelay::close_stream() {
 // A last event without its blank line, which clients drop for want of it; of half an event nothing
 // goes on.
 void AnswerRelay::take_tail() {
-  std::string closed(scanner_.tail());
-  if (closed.empty()) return;
-  closed += closed.ends_with('\n') ? "\n" : "\n\n";
+  std::string closed = inside_large_ ? large_ : std::string(scanner_.tail());
+  if (closed.empty() || (inside_large_ && large_lost_)) return;
+  const std::string_view missing = closed.ends_with('\n') ? "\n" : "\n\n";
+  closed += missing;
   http::SseScanner last(closed.size());
   last.feed(closed);
-  const std::optional<http::SseEvent> event = last.next();
+  std::optional<http::SseEvent> event = last.next();
+  if (event && event->kind == http::SseEvent::Kind::Silent) event = last.next();
   if (!event || event->kind != http::SseEvent::Kind::Data) return;
   if (!is_done(*event) && json::ChunkReader(plan_.api).read(event->data).malformed) return;
-  take_event(*event, {});
-  usage_ = reader_.usage();
-  timings_ = reader_.timings();
+  const bool shown = inside_large_ && large_shown_;
+  inside_large_ = false;
+  if (!shown) return take_event(*event, {});
+  read_chunk(*event);
+  own_.emplace_back(missing);
+  add_piece(own_.back());
 }
 
 AttemptResult AnswerRelay::judge_status() const {

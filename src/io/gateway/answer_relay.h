@@ -29,7 +29,7 @@ struct RelayPlan {
   std::string model;               // name to show in answers; empty: as the engine wrote it
   std::size_t event_max = 256 << 10;
   std::size_t held_max = 1 << 20;
-  std::size_t assembled_max = 32 << 20;  // memory for an answer that is assembled
+  std::size_t assembled_max = 32 << 20;  // memory for an answer that is assembled, or for one event
 };
 
 class AnswerRelay {
@@ -72,7 +72,7 @@ class AnswerRelay {
   // not to blame, and another one would say as much.
   bool overrun() const { return overrun_; }
   // What the client was given ends with a whole event.
-  bool between_events() const { return scanner_.between_events(); }
+  bool between_events() const { return !inside_large_ || !large_shown_; }
 
   // Nothing can follow but the end of the body.
   bool end_seen() const { return end_seen_; }
@@ -91,6 +91,9 @@ class AnswerRelay {
   void feed_events(std::string_view data);
   static bool tells_something(const http::SseEvent& event);
   void take_event(const http::SseEvent& event, std::string_view input);
+  void take_fragment(const http::SseEvent& part, std::string_view input);
+  void take_large();
+  json::Chunk read_chunk(const http::SseEvent& event);
   void take_data(const http::SseEvent& event, std::string_view input);
   void take_error_line(std::string_view line, std::string_view input);
   bool all_ended() const;
@@ -98,7 +101,7 @@ class AnswerRelay {
   void remember_shape(std::string_view data, const json::Chunk& chunk);
   void forward(std::string_view bytes, std::string_view input);
   void forward_edited(const http::SseEvent& event, const json::Chunk& chunk);
-  model::AttemptResult end_stream(bool whole);
+  model::AttemptResult end_stream();
   void take_tail();
   void close_stream();
   model::AttemptResult end_held(bool whole);
@@ -124,6 +127,11 @@ class AnswerRelay {
   bool end_seen_ = false;          // the API's own end
   bool done_seen_ = false;         // [DONE]
   bool unread_ = false;            // part of the stream was too long to be read
+  // An event too long to be held back: as much of it as may be kept, to be read when it is whole.
+  std::string large_;
+  bool inside_large_ = false;
+  bool large_shown_ = false;       // its bytes went to the client as they came
+  bool large_lost_ = false;        // it is too long to be kept, too
   std::int64_t tokens_ = 0;
   std::int64_t signs_ = 0;
   model::Usage usage_;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "io/gateway/client_fields.h"
 #include "io/gateway/exchange.h"
 #include "io/gateway/identify.h"
 #include "io/gateway/session.h"
@@ -151,9 +152,12 @@ void Exchange::append_client_fields(std::string& out, const EndpointAccess& endp
       case FieldName::XForwardedProto:
         if (!trusted_peer()) continue;
         break;
-      case FieldName::Other:
-        if (worker_.withheld(field.name)) continue;
+      case FieldName::Other: {
+        const FieldUse use = use_of(field.name);
+        if (use == FieldUse::Withheld) continue;
+        if (use == FieldUse::Trusted && !trusted_peer()) continue;
         break;
+      }
       default: break;
     }
     if (withhold_key && is_credential(field)) continue;

@@ -153,23 +153,6 @@ void Worker::remember_name(const std::string& name, model::RequestId id) {
   shared_.names.remember(name, id);
 }
 
-bool Worker::withheld(std::string_view name) const {
-  const auto is = [&](std::string_view other) {
-    return http::equals_ignoring_case(name, other);
-  };
-  // Many servers read X_Request_Id as X-Request-Id: it would pass every list of names.
-  if (name.find('_') != std::string_view::npos) return true;
-  for (const std::string_view prefix : {"x-signalbox-", "x-gateway-", "x-llm-d-", "x-slo-"}) {
-    if (http::equals_ignoring_case(name.substr(0, prefix.size()), prefix)) return true;
-  }
-  // The first keeps llama.cpp generating after a disconnect; the next pin a rank or a priority; by
-  // the others the sidecar of an engine would choose a host to fetch from.
-  return is("x-conversation-id") || is("x-data-parallel-rank") || is("x-vllm-priority") ||
-         is("priority") || is("x-prefiller-host-port") || is("x-encoder-hosts-ports") ||
-         is("x-kv-cache-source-host-port") || is("x-data-parallel-host-port") ||
-         is("epp-profile") || is("x-original-url") || is("x-http-method-override");
-}
-
 void Worker::carry(const model::Action& action) {
   const model::RequestId request =
       std::visit([](const auto& specific) { return specific.request; }, action);

@@ -63,8 +63,6 @@ class Worker {
   bool gives_name(std::string_view name) const;
   void remember_name(const std::string& name, model::RequestId id);
 
-  // Whether a header of this name never reaches an engine.
-  bool withheld(std::string_view name) const;
   std::vector<iovec>& scratch_pieces() { return scratch_pieces_; }
 
   void account(const AccessRecord& record);

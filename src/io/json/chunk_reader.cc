@@ -153,6 +153,7 @@ Chunk ChunkReader::read(std::string_view payload) {
 void ChunkReader::read_openai(Walk& walk) {
   Cursor& c = walk.c;
   bool none = false;
+  std::string_view object;  // older vLLM servers: {"object":"error","message":…}
   std::uint32_t comma = 0;  // before the member being read; 0: it is the first
   bool cut_next = false;  // `usage` is the first member: the comma behind it goes
   const auto usage = [&](const Token& key) {
@@ -172,6 +173,8 @@ void ChunkReader::read_openai(Walk& walk) {
         if (name == "error") return walk.error(1);
         if (name == "usage") return usage(key);
         return c.skip(1);
+      case 6:
+        return name == "object" ? walk.word(1, object) : c.skip(1);
       case 7:
         if (name == "choices") return walk.choices(seen_, finished_, none);
         if (name == "timings") return read_timings(c, 1, timings_);
@@ -190,6 +193,7 @@ void ChunkReader::read_openai(Walk& walk) {
     return true;
   };
   walk.ok = c.object(1, member);
+  walk.chunk.error = walk.chunk.error || object == "error";
   walk.chunk.usage_only = none && walk.chunk.has_usage;
 }
 
