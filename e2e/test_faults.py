@@ -828,6 +828,22 @@ class Silence(Case):
                 self.assertIn("error", json.loads(answer.events()[-1]), answer)
             self.assertEqual(self.outcome_of(run), {"truncated": 1})
 
+    def test_behind_a_last_event_that_lacks_its_blank_line(self):
+        boom = b'data: {"error":{"message":"boom","code":500}}'
+        pad = b'data: {"pad":"' + b"p" * 800_000 + b'"}'
+        for last, says in ((boom, "boom"), (boom + b"\n", "boom"), (pad, "broke off"),
+                           (pad + b"\n", "broke off")):
+            self.silent_after(chunked([event("Hi"), last], end=False))
+
+            def run(says=says):
+                answer = self.gateway.chat(chat(stream=True))
+                self.assertEqual(answer.end, "chunked")
+                # Ours is not glued to the engine's.
+                for whole in answer.text.strip().split("\n\n"):
+                    self.assertEqual(whole.count("data: "), 1)
+                self.assertIn(says, json.loads(answer.events()[-1])["error"]["message"])
+            self.assertEqual(self.outcome_of(run), {"truncated": 1})
+
     def test_comments_inside_a_stream_are_silence(self):
         comment = b"8\r\n: ping\n\n\r\n"
 

@@ -11,27 +11,35 @@
 namespace signalbox::gateway {
 namespace {
 
-constexpr std::array<std::string_view, 10> kSteeringFamilies = {
+constexpr std::array<std::string_view, 11> kSteeringFamilies = {
     "x-signalbox-",
     "x-gateway-", "x-llm-d-", "x-slo-",  // llm-d and its endpoint picker
     "x-override-",                       // SGLang: rid, bootstrap host, rank, priority
     "x-smg-",                            // SGLang's gateway
+    "x-dynamo-",
     "x-envoy-", "l5d-",                  // meshes: another destination
     "x-original-", "x-rewrite-",         // another path
 };
-constexpr std::array<std::string_view, 12> kSteering = {
+constexpr std::array<std::string_view, 17> kSteering = {
     "x-conversation-id",     // llama.cpp goes on after a disconnect
     "x-data-parallel-rank",  // vLLM, SGLang
     "x-vllm-priority", "priority",
     "x-prefiller-host-port", "x-encoder-hosts-ports", "x-kv-cache-source-host-port",
+    "x-prefiller-url",
     "x-data-parallel-host-port", "epp-profile",  // llm-d's sidecar: where to fetch from
+    "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",  // Dynamo
     "x-http-method-override", "x-method-override", "x-http-method",
 };
-constexpr std::array<std::string_view, 2> kIdentityFamilies = {"x-forwarded-", "x-auth-request-"};
-constexpr std::array<std::string_view, 9> kIdentity = {
+constexpr std::array<std::string_view, 12> kIdentityFamilies = {
+    "x-forwarded-", "x-auth-request-", "x-authenticated-", "x-consumer-", "x-credential-",
+    "x-ssl-",       "ssl-client-",     "x-amzn-oidc-",     "x-goog-",     "cf-access-",
+    "tailscale-",   "x-ms-client-",
+};
+constexpr std::array<std::string_view, 15> kIdentity = {
     "x-real-ip",        "x-client-ip",      "x-cluster-client-ip", "true-client-ip",
     "cf-connecting-ip", "fastly-client-ip", "x-remote-user",       "x-remote-addr",
-    "remote-user",
+    "remote-user",      "x-user",           "x-user-id",           "x-client-cert",
+    "x-client-verify",  "x-tenant",         "x-tenant-id",
 };
 
 bool in(std::string_view name, std::span<const std::string_view> names) {

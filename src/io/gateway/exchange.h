@@ -113,6 +113,7 @@ class Exchange {
   Duration silence_limit() const;
   bool engine_unfit() const;
   model::AttemptResult cut_off();
+  model::AttemptResult end_broken();
   void deadline_passed();
   void arm(Duration limit);
 

@@ -254,12 +254,17 @@ void Exchange::deadline_passed() {
   end_attempt(said == AttemptResult::Truncated ? result : said);
 }
 
-// Hangs up on the engine; what it said so far is judged and, if it is all, passed on.
+// Hangs up on the engine; what it said so far is judged and passed on.
 AttemptResult Exchange::cut_off() {
   upstream_->abandon();
   worker_.pool().bury(std::move(upstream_));
+  return end_broken();
+}
+
+// The answer breaks off here.
+AttemptResult Exchange::end_broken() {
   const AttemptResult said = relay_.end(false);
-  if (said == AttemptResult::Ok) flush_relay(true);
+  if (!relay_.pieces().empty() || head_sent_) flush_relay(said == AttemptResult::Ok);
   return said;
 }
 
@@ -333,10 +338,7 @@ void Exchange::upstream_broke(Broke how, const std::string& detail) {
   worker_.log_broken(*endpoint_, detail);
   AttemptResult result = AttemptResult::ConnectError;
   if (how == Broke::NoAnswer || how == Broke::Protocol) result = AttemptResult::Reset;
-  if (how == Broke::Truncated) {
-    result = relay_.end(false);
-    if (!relay_.pieces().empty() || head_sent_) flush_relay(result == AttemptResult::Ok);
-  }
+  if (how == Broke::Truncated) result = end_broken();
   end_attempt(result);
 }
 
