@@ -167,6 +167,19 @@ TEST(AnswerRelay, sends_at_once_what_is_whole_and_never_a_part_of_an_event) {
   }
 }
 
+// What the client got, and what was told of it.
+void assert_same(const RelayRun& a, const RelayRun& b) {
+  RC_ASSERT(a.out == b.out);
+  RC_ASSERT(a.result == b.result);
+  RC_ASSERT(a.failed == b.failed);
+  RC_ASSERT(a.tokens == b.tokens);
+  RC_ASSERT(a.usage.prompt_tokens == b.usage.prompt_tokens);
+  RC_ASSERT(a.usage.cached_tokens == b.usage.cached_tokens);
+  RC_ASSERT(a.usage.completion_tokens == b.usage.completion_tokens);
+  RC_ASSERT(a.timings.prefill == b.timings.prefill);
+  RC_ASSERT(a.timings.decode == b.timings.decode);
+}
+
 RC_GTEST_PROP(AnswerRelayLaw, however_a_stream_is_split_the_same_comes_of_it, ()) {
   static const std::vector<Sample> all = samples();
   const Sample& sample = all[*rc::gen::inRange<std::size_t>(0, all.size())];
@@ -184,15 +197,9 @@ RC_GTEST_PROP(AnswerRelayLaw, however_a_stream_is_split_the_same_comes_of_it, ()
 
   const RelayRun one = run_relay(plan, {bytes}, came);
   const RelayRun many = run_relay(plan, pieces(bytes, sizes), came);
-  RC_ASSERT(many.out == one.out);
-  RC_ASSERT(many.result == one.result);
-  RC_ASSERT(many.tokens == one.tokens);
+  assert_same(many, one);
   RC_ASSERT(many.held == one.held);
   RC_ASSERT(many.begun == one.begun);
-  RC_ASSERT(many.usage.prompt_tokens == one.usage.prompt_tokens);
-  RC_ASSERT(many.usage.cached_tokens == one.usage.cached_tokens);
-  RC_ASSERT(many.usage.completion_tokens == one.usage.completion_tokens);
-  RC_ASSERT(many.timings.prefill == one.timings.prefill);
 }
 
 RC_GTEST_PROP(AnswerRelayLaw, events_of_any_kind_pass_unchanged_in_order, ()) {
@@ -452,13 +459,7 @@ RC_GTEST_PROP(AnswerRelayLaw, however_long_its_events_may_be_the_same_comes_of_a
   plan.event_max = *rc::gen::inRange<std::size_t>(1, 400);
   const RelayRun passed = run_relay(plan, pieces(bytes, sizes), came);
   if (!held.begun) return;
-  RC_ASSERT(passed.out == held.out);
-  RC_ASSERT(passed.result == held.result);
-  RC_ASSERT(passed.failed == held.failed);
-  RC_ASSERT(passed.tokens == held.tokens);
-  RC_ASSERT(passed.usage.prompt_tokens == held.usage.prompt_tokens);
-  RC_ASSERT(passed.usage.completion_tokens == held.usage.completion_tokens);
-  RC_ASSERT(passed.timings.decode == held.timings.decode);
+  assert_same(passed, held);
 }
 
 TEST(AnswerRelayVerdict, what_does_not_fit_into_any_memory_passes_unread) {
