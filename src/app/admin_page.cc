@@ -34,6 +34,9 @@ const Json& list(const Json& object, const char* key) {
   return value.is_array() ? value : kEmpty;
 }
 
+// For terminals: what is not ASCII may steer one.
+std::string text(const Json& value) { return value.dump(2, ' ', true); }
+
 std::string text_of(const Json& object, const char* key) {
   const Json& value = member(object, key);
   if (value.is_null() && (!object.is_object() || !object.contains(key))) return "";
@@ -257,13 +260,6 @@ Result<std::string> page_table(View view, std::string_view body) {
   }
   return internal("There is no such view.");
 }
-
-namespace {
-
-// For terminals: what is not ASCII may steer one.
-std::string text(const Json& value) { return value.dump(2, ' ', true); }
-
-}  // namespace
 
 Result<std::string> page_json(View view, std::string_view body) {
   TRY_ASSIGN(const Json page, parse_for(view, body));

@@ -86,8 +86,7 @@ Duration Gate::busy(Instant now) const {
 Duration Gate::begins_in(Instant now) const {
   if (announced(now)) return begins_ - now;
   if (over_) return Duration::zero();
-  const Duration left = begins_ + length_ - now;
-  return left >= Duration::zero() ? left : -left;
+  return std::chrono::abs(begins_ + length_ - now);
 }
 
 int Gate::passes_to_come(Instant now) const {

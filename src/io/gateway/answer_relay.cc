@@ -322,7 +322,7 @@ bool AnswerRelay::all_ended() const {
 AttemptResult AnswerRelay::end_stream() {
   scanner_.finish();
   while (const auto event = scanner_.next()) take_event(*event, {});
-  if (!done_seen_ && !end_seen_) take_tail();
+  if (!end_seen_) take_tail();
   usage_ = reader_.usage();
   timings_ = reader_.timings();
   if (overrun_) {
