@@ -139,6 +139,36 @@ class Retries(Case):
         wait_for("service is back", lambda: self.gateway.chat().status == 200, 5)
 
 
+class ShortOutage(Case):
+    """Both engines are gone for a moment while requests wait."""
+
+    exact = False
+
+    @classmethod
+    def start(cls):
+        cls.fleet = Fleet(2, speed=2)
+        cls.gateway = Gateway(config=configuration(cls.fleet.urls, pool={"concurrency_max": 1}))
+
+    def test_who_waits_is_served_when_it_is_over(self):
+        answers = []
+
+        def ask(i):
+            answers.append(self.gateway.chat(chat(f"Waiting {i}", max_tokens=30)))
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(40)]
+        for thread in threads:
+            thread.start()
+        wait_for("all wait or run", lambda: self.gateway.totals()["waiting"] == 38)
+        for engine in (0, 1):
+            self.fleet.fault(engine, crash=True, for_ms=600)
+        for thread in threads:
+            thread.join()
+        lost = [answer for answer in answers if answer.status != 200]
+        print(f"[{len(lost)} of 40 lost]", end=" ")
+        self.assertLess(len(lost), 20)
+        for answer in lost:
+            self.assertEqual((answer.status, answer["retry-after"]), (502, "1"))
+
+
 class Streams(Case):
     """Streams that do not end as they should."""
 

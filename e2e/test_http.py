@@ -408,13 +408,15 @@ class Responses(Case):
                     "bootstrap_host": "10.0.0.1", "bootstrap_port": 1, "bootstrap_room": [1],
                     "data_parallel_rank": 3, "routed_dp_rank": 3, "disagg_prefill_dp_rank": 3,
                     "id_slot": 0, "ec_transfer_params": {}, "request_id": "theirs", "rid": "theirs",
-                    "vllm_xargs": {"kv_transfer_params": 1}}
+                    "vllm_xargs": {"kv_transfer_params": 1}, "slot_id": 0,
+                    "data_parallel_rank_decode": 3, "nvext": {"backend_instance_id": 1},
+                    "disaggregated_params": {"request_type": "generation_only"}}
         for stream in (False, True):
             body = chat(stream=stream, seed=7)
-            self.gateway.chat({**steering, **body, "nvext": {}}, {"priority": "u=0"})
+            self.gateway.chat({**steering, **body, "xnvext": {}}, {"priority": "u=0"})
             got = json.loads(self.fake.requests[-1].body)
             self.assertFalse(set(got) & set(steering), got)
-            self.assertEqual((got["seed"], got["nvext"]), (7, {}))
+            self.assertEqual((got["seed"], got["xnvext"]), (7, {}))
 
     def test_no_header_steers_an_engine_or_its_sidecar(self):
         self.fake.reply = http()
@@ -429,6 +431,17 @@ class Responses(Case):
         got = self.fake.requests[-1]
         self.assertEqual({name: got[name] for name in steering}, dict.fromkeys(steering))
         self.assertEqual(got["x-team"], "search")
+
+    def test_where_header_fields_are_listed_no_other_goes_on(self):
+        self.fake.reply = http()
+        config = configuration([self.fake.url], pool={"engine": "openai"},
+                               gateway={"client_fields": ["X-Team"]})
+        gateway = Gateway(config=config)
+        self.addCleanup(gateway.stop)
+        gateway.chat(chat(), {"x-team": "search", "x-acme-user": "root", "user-agent": "me"})
+        got = self.fake.requests[-1]
+        self.assertEqual((got["x-team"], got["x-acme-user"], got["user-agent"]),
+                         ("search", None, "me"))
 
     def test_bytes_behind_an_answer_reach_nobody(self):
         self.fake.close_after = False

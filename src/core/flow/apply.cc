@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "core/flow/core.h"
 
@@ -28,6 +29,29 @@ bool same_speed(const model::Pool& a, const model::Pool& b) {
   return a.model == b.model && a.accelerator == b.accelerator &&
          a.tensor_parallel == b.tensor_parallel && a.precision == b.precision &&
          a.engine == b.engine;
+}
+
+perf::Prior prior_alone(const model::Pool& pool, const model::Model& m) {
+  perf::ProfileQuery q;
+  q.model = m.profile.empty() ? std::string_view(m.name) : std::string_view(m.profile);
+  q.params_b = m.params_b;
+  q.active_params_b = m.active_params_b;
+  q.accelerator = pool.accelerator;
+  q.tensor_parallel = pool.tensor_parallel;
+  q.precision = pool.precision;
+  q.engine = pool.engine == model::EngineKind::Auto ? "" : name(pool.engine);
+  return perf::make_prior(q);
+}
+
+perf::Prior prior_of(const model::Pool& pool, const model::Fleet& fleet) {
+  const model::Model& m = model_of(fleet, pool.model);
+  perf::Prior prior = prior_alone(pool, m);
+  for (const model::Pool& other : fleet.pools) {
+    if (other.model != pool.model) continue;
+    const perf::Prior known = prior_alone(other, m);
+    if (known.origin != perf::Origin::Wide) return perf::beside(std::move(prior), known);
+  }
+  return prior;
 }
 
 }  // namespace
@@ -102,16 +126,8 @@ void Core::add_pool(const model::Pool& pool, const model::Fleet& fleet) {
   PoolState& state = entry->second;
   state.budget.set_config(config_.recovery);
   if (fresh || !same_speed(state.declared, pool)) {
-    const model::Model& m = model_of(fleet, pool.model);
-    perf::ProfileQuery q;
-    q.model = m.profile.empty() ? std::string_view(m.name) : std::string_view(m.profile);
-    q.params_b = m.params_b;
-    q.active_params_b = m.active_params_b;
-    q.accelerator = pool.accelerator;
-    q.tensor_parallel = pool.tensor_parallel;
-    q.precision = pool.precision;
-    q.engine = pool.engine == model::EngineKind::Auto ? "" : name(pool.engine);
-    state.calibrator = std::make_unique<perf::Calibrator>(perf::make_prior(q), config_.calibrator);
+    state.calibrator =
+        std::make_unique<perf::Calibrator>(prior_of(pool, fleet), config_.calibrator);
     for (const model::EndpointId id : state.endpoints) endpoints_.at(id).believed_version = ~0ull;
   }
   state.declared = pool;

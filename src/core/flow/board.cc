@@ -182,7 +182,7 @@ std::optional<dispatch::Passenger> Core::passenger(const Request& request, const
   int able = 0, home = -1;
   for (std::size_t rank = 0; rank < instance.ranks.size(); ++rank) {
     const model::EndpointId id = instance.ranks[rank];
-    if (!could_take(id, q)) continue;
+    if (!could_take(id, q) || rests(id, now)) continue;
     const auto cached = static_cast<double>(match_.cached_tokens(id));
     sum += cached;
     ++able;

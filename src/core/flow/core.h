@@ -203,6 +203,7 @@ class Core {
   // place.cc
   Placed find_place(Request& request, Instant now, Actions& out);
   Placed place(Request& request, Instant now, Actions& out);
+  bool rests(model::EndpointId id, Instant now);
   routing::Query ask(const Request& request, std::span<const model::PoolId> pools);
   routing::Decision decide(const routing::Query& q, Instant now);
   DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
@@ -336,6 +337,7 @@ class Core {
   std::vector<dispatch::Gate::Aboard> boarded_;
   std::set<model::ModelId> apart_;          // all who wait for them wait apart
   std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
+  Instant rest_over_at_ = kNever;      // who waits looks again then: some endpoint will have rested
   Instant refresh_at_ = kNever;        // what is believed of endpoints is handed to routing then
 };
 

@@ -381,5 +381,20 @@ TEST(Decisions, KeepWhatWasPredictedAndWhatCame) {
   EXPECT_GT(of[0]->ttft_predicted, 0);
 }
 
+TEST(Priors, APoolOfUnknownSpeedBesideAKnownOneIsTriedAndLearnt) {
+  Desk desk(1, 8);
+  desk.fleet.models[0].profile = "Llama-3.1-70B";
+  model::Pool other = desk.fleet.pools[0];
+  desk.fleet.pools[0].accelerator = "H100-SXM";
+  desk.fleet.pools[0].tensor_parallel = 4;
+  other.id = model::PoolId(2);
+  other.name = "q";
+  desk.fleet.pools.push_back(other);
+  const auto unknown = desk.add_endpoint(2);
+  std::map<model::EndpointId, int> places;
+  for (int i = 0; i < 8; ++i) ++places[desk.place(desk.arrive())];
+  EXPECT_EQ(places[unknown], 4);
+}
+
 }  // namespace
 }  // namespace signalbox::flow

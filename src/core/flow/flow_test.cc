@@ -340,6 +340,59 @@ TEST(Ejection, AllBadStillServes) {
   EXPECT_EQ(desk.outcome(r), Outcome::Completed);
 }
 
+// All that are sent are refused at once, for so long, in steps of a millisecond.
+void refuse_all(Desk& desk, const std::vector<model::RequestId>& ids, Duration duration) {
+  for (const Instant until = desk.now + duration; desk.now < until; desk.wait(1ms)) {
+    for (const model::RequestId id : ids) {
+      for (model::AttemptId last; !desk.outcome(id) && desk.sent(id).attempt != last;) {
+        last = desk.sent(id).attempt;
+        desk.fail(id, AttemptResult::ConnectError);
+      }
+    }
+  }
+}
+
+class Outage : public ::testing::TestWithParam<model::DispatchMode> {};
+
+// In the first moments endpoints are in, then half of them are out, then all are known to refuse.
+TEST_P(Outage, ThatIsShortEmptiesNoQueue) {
+  Desk desk(4, 1);
+  desk.fleet.pools[0].dispatch = GetParam();
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
+  refuse_all(desk, ids, 300ms);
+  for (std::uint32_t e = 1; e <= 4; ++e) {
+    desk.tell(model::EndpointUnreachable{model::EndpointId(e), true});
+  }
+  refuse_all(desk, ids, 300ms);
+  const auto lost =
+      std::ranges::count_if(ids, [&](auto id) { return desk.outcome(id).has_value(); });
+  EXPECT_GT(lost, 0) << "those that tried it";
+  EXPECT_LE(lost, 20);
+  for (int i = 0; i < 20; ++i) desk.finish_all(ids);
+  EXPECT_EQ(desk.core().totals().outcomes[static_cast<std::size_t>(Outcome::Completed)],
+            ids.size() - static_cast<std::size_t>(lost));
+  EXPECT_TRUE(desk.core().idle());
+}
+
+TEST_P(Outage, ThatLastsIsToldToThoseWhoWait) {
+  Desk desk(4, 1);
+  desk.fleet.pools[0].dispatch = GetParam();
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
+  refuse_all(desk, ids, 6s);
+  for (const model::RequestId id : ids) {
+    EXPECT_EQ(desk.outcome(id), Outcome::EngineUnreachable);
+    EXPECT_EQ(desk.conclusion(id).retry_after, 1s);
+  }
+  EXPECT_TRUE(desk.core().idle());
+}
+
+INSTANTIATE_TEST_SUITE_P(Recovery, Outage,
+                         ::testing::Values(model::DispatchMode::Immediate,
+                                           model::DispatchMode::Late,
+                                           model::DispatchMode::Shuttle));
+
 TEST(ClientGone, WhileWaitingLeavesTheQueue) {
   Desk desk(1, 1);
   const auto a = desk.arrive(), b = desk.arrive(), c = desk.arrive();

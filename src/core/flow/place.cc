@@ -130,6 +130,7 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   if (decision.retried) decision.kind = routing::Decision::Kind::None;
   switch (decision.kind) {
     case routing::Decision::Kind::Place:
+      if (request.waiting && rests(decision.endpoint, now)) return Placed::Waits;
       if (!too_long && hold(request, decision, now)) return Placed::Held;
       dispatch(request, decision, load_.without_held(decision.candidates[decision.chosen]), now,
                out);
@@ -142,6 +143,15 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   if (!request.waiting) request.decision = remember(request, decision, now).number;
   size_matters_ = decision.refusals[memory].count > 0;
   return open_to_others(decision) ? Placed::WaitsApart : Placed::Waits;
+}
+
+// Whether the endpoint has failed so recently that those who wait do better to wait on: engines
+// that refuse would else empty a queue in no time.
+bool Core::rests(model::EndpointId id, Instant now) {
+  const Instant until = ejector_.rests_until(id, now);
+  if (until <= now) return false;
+  rest_over_at_ = std::min(rest_over_at_, until);
+  return true;
 }
 
 // More than routing can keep count of would be beyond every endpoint's limit.

@@ -3,6 +3,12 @@
 #include "core/flow/core.h"
 
 namespace signalbox::flow {
+namespace {
+
+// An endpoint that came back serves within a second.
+constexpr Duration kUnreachableRetryAfter = std::chrono::seconds(1);
+
+}  // namespace
 
 void Core::failed(Request& request, const model::AttemptEnded& event, Instant now, Actions& out) {
   if (!request.has_first_token) index_.withdraw(request.endpoint, query(request));
@@ -28,7 +34,9 @@ void Core::failed(Request& request, const model::AttemptEnded& event, Instant no
       case Placed::Nowhere: break;
     }
   }
-  conclude(request, decision.outcome, decision.answer, event.retry_after, out);
+  const bool unreachable = decision.outcome == model::Outcome::EngineUnreachable;
+  conclude(request, decision.outcome, decision.answer,
+           unreachable ? kUnreachableRetryAfter : event.retry_after, out);
 }
 
 }  // namespace signalbox::flow

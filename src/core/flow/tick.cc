@@ -27,7 +27,8 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
       index_.clear_some(clearing_.back(), cache::PrefixIndex::kSlice)) {
     clearing_.pop_back();
   }
-  // Readmitted endpoints and expired waits may let others go as well.
+  // Readmitted and rested endpoints and expired waits may let others go as well.
+  rest_over_at_ = kNever;
   for (const model::ModelId model : queue_.models()) drain_queue(model, now, out);
   std::erase_if(may_move_, [&](const model::ModelId model) { return queue_.empty(model); });
   for (auto& [id, pool] : pools_) {
@@ -37,7 +38,8 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
 
 Instant Core::next_wake() const {
   if (!may_move_.empty() || !clearing_.empty() || !leaving_.empty()) return Instant{};
-  Instant wake = std::min({queue_.next_deadline(), ejector_.next_wake(), refresh_at_});
+  Instant wake = std::min({queue_.next_deadline(), ejector_.next_wake(), rest_over_at_,
+                           refresh_at_});
   if (any_waits_to_depart_) {
     for (const auto& [id, pool] : pools_) wake = std::min(wake, pool.board_at);
   }

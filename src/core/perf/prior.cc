@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "core/perf/catalogue.h"
@@ -324,6 +325,16 @@ Prior make_prior(const ProfileQuery& query) {
   }
   if (known.gpu != nullptr && known.shape.params_b > 0) return from_roofline(known, query);
   return wide(known.shape);
+}
+
+Prior beside(Prior prior, const Prior& known) {
+  if (prior.origin != Origin::Wide || known.origin == Origin::Wide) return prior;
+  const Coefficients own = std::exchange(prior.coefficients, known.coefficients);
+  prior.coefficients.chunk_tokens = own.chunk_tokens;
+  prior.coefficients.sequences_max = own.sequences_max;
+  prior.coefficients.kv_capacity_tokens = own.kv_capacity_tokens;
+  prior.source += ", so it counts as fast as another pool of the model: " + known.source;
+  return prior;
 }
 
 }  // namespace signalbox::perf

@@ -46,6 +46,11 @@ struct Prior {
 
 Prior make_prior(const ProfileQuery& query);
 
+// Beside a pool of the same model whose speed is known, one whose speed is a wide guess counts as
+// equally fast, and remains as uncertain: a slower guess might lose every request, and nothing
+// would ever correct it. Any other prior comes back as it is.
+Prior beside(Prior prior, const Prior& known);
+
 // The names of number formats that a prior understands; any other counts as two bytes a weight.
 std::vector<std::string_view> precisions();
 

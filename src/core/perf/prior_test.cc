@@ -68,6 +68,21 @@ TEST(Prior, SizeGivenOverridesTheName) {
   EXPECT_EQ(make_prior(q).origin, Origin::Row);
 }
 
+TEST(Prior, AGuessBesideAKnownPoolIsAsFastAndAsUncertainAsAGuess) {
+  const Prior known = make_prior(query("Llama-3.1-70B", "H100-SXM", 4, "fp8"));
+  const Prior guess = make_prior(query("Llama-3.1-70B", "", 1, ""));
+  ASSERT_NE(known.origin, Origin::Wide);
+  ASSERT_EQ(guess.origin, Origin::Wide);
+  const Prior p = beside(guess, known);
+  EXPECT_EQ(p.coefficients.b, known.coefficients.b);
+  EXPECT_EQ(p.coefficients.d, known.coefficients.d);
+  EXPECT_EQ(p.coefficients.kv_capacity_tokens, 0) << "memory is no matter of speed";
+  EXPECT_EQ(p.sigma.prefill, guess.sigma.prefill);
+  EXPECT_EQ(p.origin, Origin::Wide);
+  EXPECT_EQ(beside(known, known).source, known.source);
+  EXPECT_EQ(beside(guess, guess).source, guess.source);
+}
+
 TEST(Prior, ReadsSizesOffNames) {
   const auto expect = [](const char* name, double all, double active) {
     EXPECT_NEAR(size_from_name(name).params_b, all, 1e-9) << name;

@@ -8,6 +8,13 @@
 #include "base/check.h"
 
 namespace signalbox::recovery {
+namespace {
+
+// 8 ms behind the first failure in a row, 256 ms behind the sixth and all that follow.
+constexpr Duration kRest = std::chrono::milliseconds(4);
+constexpr int kRestDoublings = 6;
+
+}  // namespace
 
 Health health(model::AttemptResult result) {
   using Result = model::AttemptResult;
@@ -118,6 +125,7 @@ void Ejector::good(model::EndpointId endpoint, State& s, int failures) {
 void Ejector::bad(model::EndpointId endpoint, State& s, const Pass& pass, Instant now) {
   Pool& pool = pools_[s.pool];
   if (s.standing != Standing::In) pool.out.erase(rank(s, endpoint));
+  if (s.failures == 0 || now - s.last_failure > config_.ejection) s.failing_since = now;
   s.failures = std::min(s.failures + 1, 1'000'000);
   s.last_failure = now;
   if (s.standing == Standing::In) {
@@ -179,6 +187,14 @@ double Ejector::failure_risk(model::EndpointId endpoint, Instant now) const {
   const double age = to_seconds(now - at->second.last_failure) / to_seconds(config_.ejection);
   const double failures = at->second.failures * std::exp2(-std::max(0.0, age));
   return failures / (failures + 1);
+}
+
+Instant Ejector::rests_until(model::EndpointId endpoint, Instant now) const {
+  const auto at = endpoints_.find(endpoint);
+  if (at == endpoints_.end() || at->second.failures == 0) return {};
+  const State& s = at->second;
+  if (now - s.failing_since > config_.ejection) return {};
+  return s.last_failure + kRest * (1 << std::min(s.failures, kRestDoublings));
 }
 
 model::EndpointId Ejector::least_bad(model::PoolId pool,

@@ -72,6 +72,10 @@ class Ejector {
   // Chance (0..1) that the next request fails there, from failures in a row that fade with a half
   // life of one ejection. Keeps traffic away from a bad endpoint before it is ejected.
   double failure_risk(model::EndpointId endpoint, Instant now) const;
+  // Until when one who waits had better wait on than go there, because it has just failed: a moment
+  // that doubles with every failure in a row, up to a quarter of a second. Past, once it has failed
+  // for as long as an ejection lasts: it is down, and who waits for it should be told.
+  Instant rests_until(model::EndpointId endpoint, Instant now) const;
   // For a pool of which nobody accepts: the one with the fewest failures, then whose last one is
   // oldest. Failing raises its count, so the least bad takes turns. 0: none but the excluded.
   model::EndpointId least_bad(model::PoolId pool,
@@ -86,6 +90,7 @@ class Ejector {
     Standing standing = Standing::In;
     int failures = 0;
     std::uint32_t period = 0;  // counts ejections
+    Instant failing_since{};   // the first failure of those in a row
     Instant last_failure{};
     Instant timer = kNever;    // Out: ready for a probe; Probing: readmitted on trial; In: trusted
     bool failing = false;      // In, and not trusted

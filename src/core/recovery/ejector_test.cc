@@ -218,6 +218,31 @@ TEST(Health, TakesTheEnginesFaultsAlone) {
   EXPECT_EQ(health(R::Ok), Health::Good);
 }
 
+TEST(Ejector, WhoHasJustFailedRestsForAMomentThatDoubles) {
+  Fleet f(1, 0);
+  EXPECT_LE(f.ejector.rests_until(kA, f.now), f.now);
+  std::vector<Duration> rests;
+  for (int i = 0; i < 8; ++i) {
+    f.call(kA, Health::Bad);
+    rests.push_back(f.ejector.rests_until(kA, f.now) - f.now);
+  }
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(rests[i], milliseconds(std::min(256, 8 << i)));
+  f.call(kA, Health::Good);
+  EXPECT_LE(f.ejector.rests_until(kA, f.now), f.now) << "it works";
+}
+
+TEST(Ejector, WhoFailsForAsLongAsAnEjectionIsDownAndNeedsNoRest) {
+  Fleet f(1, 0);
+  for (int i = 0; i < 52; ++i) {
+    f.call(kA, Health::Bad);
+    EXPECT_EQ(f.ejector.rests_until(kA, f.now) > f.now, i <= 50) << i;
+    f.pass(milliseconds(100));
+  }
+  f.pass(seconds(6));
+  f.call(kA, Health::Bad);
+  EXPECT_GT(f.ejector.rests_until(kA, f.now), f.now) << "another row";
+}
+
 RC_GTEST_PROP(EjectorLaw, KeepsTheShareInAndOneProbeAtATime, (std::uint64_t seed)) {
   Rng rng(seed, "ejector");
   const auto size = 1 + static_cast<std::uint32_t>(rng.below(8));

@@ -16,7 +16,7 @@ std::string unknown(const std::string& path, std::string_view what, const std::s
          ", so predictions start from a guess" + suggestion(name, near);
 }
 
-// Beside one whose speed is known a guess may lose every request, and then nothing corrects it.
+// It counts as fast as the other until it has been seen, whatever it is.
 bool guessed_beside_known(const Config& config, const Pool& pool) {
   return pool.accelerator.empty() && std::ranges::any_of(config.pools, [&](const Pool& other) {
     return other.model.name == pool.model.name && !other.accelerator.empty();
@@ -48,8 +48,8 @@ std::vector<std::string> doubts(const Config& config) {
     }
     if (guessed_beside_known(config, pool)) {
       out.push_back("Pool/" + pool.name + ".spec.accelerator is empty, and another pool of " +
-                    quote(pool.model.name) + " names one: beside it this pool's speed is a guess "
-                    "that may leave it unused; write the accelerator here, too.");
+                    quote(pool.model.name) + " names one: this pool counts as fast as that "
+                    "one until it has been seen; write the accelerator here, too.");
     }
     if (pool.dispatch == model::DispatchMode::Shuttle && pool.ranks < 2) {
       out.push_back("Pool/" + pool.name + ".spec.dispatch: a shuttle fills the `ranks` of an "

@@ -241,6 +241,7 @@ struct Gateway {
   bool insecure = false;
   int threads = 0;
   std::vector<Cidr> trusted_peers;
+  std::vector<std::string> client_fields;
   bool decision_headers = true;
   bool watch_files = true;
   Cors cors;
@@ -269,6 +270,9 @@ void describe(V& v, Gateway& c) {
   v(c.threads, "threads", "I/O threads; 0: one per core.", AtStart{{0, 256}});
   v(c.trusted_peers, "trusted_peers",
     "Networks whose peers may tell us client addresses and identities.", Range{0, 1000});
+  v(c.client_fields, "client_fields",
+    "Header fields of clients that engines get beside those of HTTP; none: all but what steers an "
+    "engine or tells an identity.", Range{0, 1000});
   v(c.decision_headers, "decision_headers", "Tell clients the placement in x-signalbox-* headers.");
   v(c.watch_files, "watch_files", "Reload when the configuration files change.", AtStart{});
   v(c.cors, "cors", "Calls from browsers.");

@@ -27,6 +27,24 @@ bool is_done(const http::SseEvent& event) {
   return event.kind == http::SseEvent::Kind::Data && event.data.starts_with("[DONE]");
 }
 
+// Whether the first data of an event begins in these bytes of it, and is not the end's mark: what
+// is padded before either would go on unread.
+bool begins_data(std::string_view bytes) {
+  constexpr std::string_view kData = "data:";
+  for (std::size_t at = 0; at < bytes.size();) {
+    std::string_view line = bytes.substr(at);
+    if (line.starts_with(kData)) {
+      line.remove_prefix(kData.size());
+      while (line.starts_with(' ')) line.remove_prefix(1);
+      return !line.empty() && !line.starts_with('[');
+    }
+    const std::size_t end = line.find_first_of("\r\n");
+    if (end == line.npos) return false;
+    at += end + 1;
+  }
+  return false;
+}
+
 // Chat and completions name no types of events, but for servers that mark their errors so.
 bool is_error(const http::SseEvent& event, model::Api api) {
   return event.type == "error" && json::has_choices(api);
@@ -129,7 +147,7 @@ bool AnswerRelay::tells_something(const http::SseEvent& event) {
 
 void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input) {
   // Behind its end nothing belongs to an answer, but for the [DONE] that some servers add to all.
-  if (done_seen_ || (end_seen_ && !is_done(event))) return;
+  if (overrun_ || done_seen_ || (end_seen_ && !is_done(event))) return;
   if (tells_something(event)) ++signs_;
   switch (event.kind) {
     case http::SseEvent::Kind::Data: return take_data(event, input);
@@ -142,13 +160,14 @@ void AnswerRelay::take_event(const http::SseEvent& event, std::string_view input
   }
 }
 
-// Goes on as it comes, and is read when it is whole. Behind the last choice's end nothing is
-// urgent: there it goes on when it has been read.
+// Goes on as it comes, and is read when it is whole. What is behind the last choice's end, or hides
+// its data behind something long, is not urgent: it goes on when it has been read.
 void AnswerRelay::take_fragment(const http::SseEvent& part, std::string_view input) {
   if (!inside_large_) {
     large_.clear();
     large_lost_ = false;
-    large_shown_ = mode_ == Mode::Stream && !all_ended() && (stream_begun_ || !error_seen_);
+    large_shown_ = mode_ == Mode::Stream && !all_ended() && (stream_begun_ || !error_seen_) &&
+                   begins_data(part.bytes);
   }
   inside_large_ = !part.ends;
   if (large_.size() + part.bytes.size() <= plan_.assembled_max) large_.append(part.bytes);
@@ -164,7 +183,7 @@ void AnswerRelay::take_large() {
   const std::string bytes = std::exchange(large_, {});
   if (large_lost_) {
     unread_ = true;
-    overrun_ = mode_ == Mode::Assemble;
+    overrun_ = !large_shown_;
     ++tokens_;
     return;
   }

@@ -335,6 +335,35 @@ TEST(AnswerRelay, an_event_of_a_quarter_mebibyte_is_held_whole) {
   }
 }
 
+TEST(AnswerRelay, no_end_hides_behind_padding) {
+  const std::string comment = ": " + std::string(300 << 10, 'p') + "\n";
+  const std::string error = "data: {\"error\":{\"message\":\"e\",\"code\":500}}\n\n";
+  for (const std::string& end : {comment + "data: [DONE]\n\n", "id: 1\r\n" + comment + kDone,
+                                 "data:[DONE]\n" + comment + "\n"}) {
+    for (const std::size_t size : {std::size_t{4096}, end.size()}) {
+      const RelayRun failed = run_relay(streaming(), pieces(chunk("a") + error + end, {size}));
+      EXPECT_EQ(failed.result, AttemptResult::StreamError);
+      EXPECT_EQ(failed.out, chunk("a") + error);
+      RelayPlan two = streaming();
+      two.choices = 2;
+      const RelayRun half = run_relay(two, pieces(chunk("a") + chunk("b") + end, {size}));
+      EXPECT_EQ(half.out.find("[DONE]") != half.out.npos, half.result == AttemptResult::Ok);
+      const RelayRun good = run_relay(streaming(), pieces(chunk("a") + kFinish + end, {size}));
+      EXPECT_EQ(good.result, AttemptResult::Ok);
+      EXPECT_EQ(good.out, chunk("a") + kFinish + end);
+    }
+  }
+}
+
+TEST(AnswerRelay, what_is_withheld_and_too_long_to_keep_is_no_success) {
+  RelayPlan plan = streaming();
+  plan.assembled_max = 400 << 10;
+  const std::string lost = ": " + std::string(500 << 10, 'p') + "\n" + chunk("b");
+  const RelayRun run = run_relay(plan, pieces(chunk("a") + lost + kFinish + kDone, {4096}));
+  EXPECT_EQ(run.result, AttemptResult::Overrun);
+  EXPECT_EQ(run.out, chunk("a"));
+}
+
 TEST(AnswerRelayVerdict, needs_a_finish_reason_of_every_choice_or_the_apis_own_end) {
   const auto verdict = [](const std::string& bytes, int choices = 1, bool whole = true) {
     RelayPlan plan = streaming();

@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 15> kIdentity = {
     "x-client-verify",  "x-tenant",         "x-tenant-id",
 };
 
-bool in(std::string_view name, std::span<const std::string_view> names) {
+bool in(std::string_view name, const auto& names) {
   return std::ranges::any_of(names, [&](std::string_view other) {
     return name.size() == other.size() && http::equals_ignoring_case(name, other);
   });
@@ -57,12 +57,13 @@ bool in_families(std::string_view name, std::span<const std::string_view> famili
 
 }  // namespace
 
-FieldUse use_of(std::string_view name) {
+FieldUse use_of(std::string_view name, std::span<const std::string> listed) {
   // Many servers read X_Request_Id as X-Request-Id: it would pass every list of names.
   if (name.find('_') != std::string_view::npos) return FieldUse::Withheld;
   if (in_families(name, kSteeringFamilies) || in(name, kSteering)) return FieldUse::Withheld;
-  if (in_families(name, kIdentityFamilies) || in(name, kIdentity)) return FieldUse::Trusted;
-  return FieldUse::Passes;
+  if (!listed.empty() && !in(name, listed)) return FieldUse::Withheld;
+  const bool identity = in_families(name, kIdentityFamilies) || in(name, kIdentity);
+  return identity ? FieldUse::Trusted : FieldUse::Passes;
 }
 
 }  // namespace signalbox::gateway

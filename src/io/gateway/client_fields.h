@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace signalbox::gateway {
@@ -13,7 +15,8 @@ enum class FieldUse : std::uint8_t {
   Withheld,  // steers an engine, its sidecar or another proxy, or may be read as what does
 };
 
-// Of a field whose name no head of ours knows, in any case.
-FieldUse use_of(std::string_view name);
+// Of a field whose name no head of ours knows, in any case. `listed`: the names that may go on, for
+// lists of those that may not are never whole; none: all others pass.
+FieldUse use_of(std::string_view name, std::span<const std::string> listed);
 
 }  // namespace signalbox::gateway

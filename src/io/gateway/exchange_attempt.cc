@@ -153,7 +153,7 @@ void Exchange::append_client_fields(std::string& out, const EndpointAccess& endp
         if (!trusted_peer()) continue;
         break;
       case FieldName::Other: {
-        const FieldUse use = use_of(field.name);
+        const FieldUse use = use_of(field.name, published_->config.gateway.client_fields);
         if (use == FieldUse::Withheld) continue;
         if (use == FieldUse::Trusted && !trusted_peer()) continue;
         break;

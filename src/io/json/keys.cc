@@ -69,14 +69,18 @@ constexpr std::array<Entry, kKeyCount> kEntries = {{
     {"data_parallel_rank", kAll},
     {"routed_dp_rank", kAll},
     {"disagg_prefill_dp_rank", kAll},
+    {"data_parallel_rank_decode", kAll},
+    {"disaggregated_params", kAll},
+    {"nvext", kAll},
     {"id_slot", kAll},
+    {"slot_id", kAll},
     {"ec_transfer_params", kAll},
     {"vllm_xargs", kAll},
     {"request_id", kAll},
     {"rid", kAll},
 }};
 
-constexpr std::size_t kNameMax = 22;
+constexpr std::size_t kNameMax = 25;
 
 // Keys ordered by the length of their names; lengths[n]..lengths[n + 1] have n bytes.
 struct Index {

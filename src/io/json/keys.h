@@ -17,7 +17,8 @@ enum class Key : std::uint8_t {
   PromptEmbeds, Input, Instructions, System, ChatTemplate, ChatTemplateKwargs, Documents,
   ReasoningEffort, ResponseFormat, Text, JsonSchema, GuidedJson, StructuredOutputs, OutputFormat,
   KvTransferParams, BootstrapHost, BootstrapPort, BootstrapRoom, DataParallelRank, RoutedDpRank,
-  DisaggPrefillDpRank, IdSlot, EcTransferParams, VllmXargs, RequestId, Rid,
+  DisaggPrefillDpRank, DpRankOfDecode, DisaggregatedParams, Nvext, IdSlot, SlotId,
+  EcTransferParams, VllmXargs, RequestId, Rid,
   None
 };
 inline constexpr std::size_t kKeyCount = static_cast<std::size_t>(Key::None);
@@ -29,8 +30,9 @@ inline constexpr std::array kSteering = {
     Key::Priority,         Key::KvTransferParams, Key::BootstrapHost,
     Key::BootstrapPort,    Key::BootstrapRoom,    Key::DataParallelRank,
     Key::RoutedDpRank,     Key::DisaggPrefillDpRank, Key::IdSlot,
-    Key::EcTransferParams, Key::VllmXargs,           Key::RequestId,
-    Key::Rid};
+    Key::DpRankOfDecode,   Key::DisaggregatedParams, Key::Nvext,
+    Key::SlotId,           Key::EcTransferParams,    Key::VllmXargs,
+    Key::RequestId,        Key::Rid};
 
 std::string_view name(Key key);
 // The key of that name if the gateway reads it in requests of this API, else None.

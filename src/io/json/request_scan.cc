@@ -165,7 +165,11 @@ bool Scanner::member(Key key) {
     case Key::DataParallelRank:
     case Key::RoutedDpRank:
     case Key::DisaggPrefillDpRank:
+    case Key::DpRankOfDecode:
+    case Key::DisaggregatedParams:
+    case Key::Nvext:
     case Key::IdSlot:
+    case Key::SlotId:
     case Key::EcTransferParams:
     case Key::VllmXargs:
     case Key::RequestId:
