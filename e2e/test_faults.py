@@ -146,7 +146,7 @@ class ShortOutage(Case):
 
     @classmethod
     def start(cls):
-        cls.fleet = Fleet(2, speed=2)
+        cls.fleet = Fleet(2, speed=1)
         cls.gateway = Gateway(config=configuration(cls.fleet.urls, pool={"concurrency_max": 1}))
 
     def test_who_waits_is_served_when_it_is_over(self):
@@ -157,7 +157,7 @@ class ShortOutage(Case):
         threads = [threading.Thread(target=ask, args=(i,)) for i in range(40)]
         for thread in threads:
             thread.start()
-        wait_for("all wait or run", lambda: self.gateway.totals()["waiting"] == 38)
+        wait_for("many wait", lambda: self.gateway.totals()["waiting"] > 25)
         for engine in (0, 1):
             self.fleet.fault(engine, crash=True, for_ms=600)
         for thread in threads:

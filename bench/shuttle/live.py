@@ -3,12 +3,13 @@
 """Does the shuttle win where the clock is real?
 
 Emulated engines at speed 1, eight ranks each behind one barrier, with the step times of
-scenarios/shuttle/paper.yaml; the same requests (arrivals and lengths, by seed) four times:
+scenarios/shuttle/paper.yaml; the same requests (arrivals and lengths, by seed) under every rule:
 
   round-robin  straight to the engines, over all ranks in turn
   own          straight to the engines in turn, whose ranks are picked by vLLM's rule
   at-once      through the gateway, `dispatch: immediate`
   shuttle      through the gateway, `dispatch: shuttle`
+  auto         through the gateway, `dispatch: auto`
 
 Prints one JSON document: times to first token in seconds, after a tenth of the requests.
 
@@ -32,7 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS, MEAN_PROMPT, MOST, FULL_RATE = 8, 2000, 32000, 27.0
 STEPS = "60,0.14,1.0e-5,20,0.13,3.3e-5"
 TOKEN_BYTES = 4
-RULES = ("round-robin", "own", "at-once", "shuttle")
+MODES = {"at-once": "immediate", "shuttle": "shuttle", "auto": "auto"}
+RULES = ("round-robin", "own", *MODES)
 
 
 def trace(options):
@@ -104,15 +106,15 @@ def run(options, rule, requests, base):
              "--gather-ms", str(options.gather_ms)], stdout=subprocess.DEVNULL)]
         try:
             wait_for(f"http://{engines[-1]}/v1/models")
-            if rule in ("at-once", "shuttle"):
+            if rule in MODES:
                 config = pathlib.Path(folder) / "gateway.yaml"
-                mode = {"at-once": "immediate"}.get(rule, rule)
                 documents = [
                     {"kind": "Gateway", "metadata": {"name": "g"},
                      "spec": {"listen": gateway, "admin": {"listen": admin}}},
                     {"kind": "Model", "metadata": {"name": "m"}, "spec": {}},
                     {"kind": "Pool", "metadata": {"name": "p"},
-                     "spec": {"model": "m", "engine": "vllm", "ranks": RANKS, "dispatch": mode,
+                     "spec": {"model": "m", "engine": "vllm", "ranks": RANKS,
+                              "dispatch": MODES[rule],
                               "endpoints": [f"http://{e}" for e in engines]}}]
                 config.write_text("\n---\n".join(
                     json.dumps({"apiVersion": "signalbox.dev/v1alpha1", **d}) for d in documents))

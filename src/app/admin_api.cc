@@ -157,6 +157,7 @@ std::string AdminApi::fleet() const {
       if (m.id == pool.model) entry["model"] = m.name;
     }
     entry["dispatch"] = {{"mode", std::string(name(dispatch.mode))}};
+    if (dispatch.automatic) entry["dispatch"]["auto"] = true;
     if (dispatch.mode == model::DispatchMode::Shuttle) {
       entry["dispatch"]["instances"] = dispatch.instances;
       entry["dispatch"]["pass_seconds"] = to_seconds(dispatch.pass);

@@ -110,7 +110,8 @@ void add_full(Json& out, const flow::DecisionRecord& record, const gateway::Publ
                    {"from", e.flip->from}, {"to", e.flip->to}, {"relative", e.flip->relative}};
   }
   switch (record.held) {
-    case model::DispatchMode::Immediate: break;
+    case model::DispatchMode::Immediate:
+    case model::DispatchMode::Auto: break;
     case model::DispatchMode::Late:
       out["sentence"] = "it has a place and stays here until the engine there is about to run dry "
                         "(late binding)";

@@ -252,7 +252,8 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
   if (!waits || !room) idle_capacity_since_ = kNever;
   else idle_capacity_since_ = std::min(idle_capacity_since_, now);
   // Where the settings say so, a shuttle holds a free engine, and a request its ticket, for longer.
-  const bool shuttle = waits && fleet_->pools.front().dispatch == model::DispatchMode::Shuttle;
+  const bool shuttle = waits && (fleet_->pools.front().dispatch == model::DispatchMode::Shuttle ||
+                                 fleet_->pools.front().dispatch == model::DispatchMode::Auto);
   const Duration stuck = kStuck + (shuttle ? held_longest_ : Duration::zero());
   if (waits && room && now - idle_capacity_since_ > stuck) {
     violated("INV-10: requests wait beside a free endpoint", now);

@@ -82,8 +82,13 @@ model::Fleet World::fleet() const {
       model::Endpoint endpoint;
       endpoint.id = id;
       endpoint.pool = model::PoolId(static_cast<std::uint32_t>(host.group + 1));
-      endpoint.address = "10.0.0." + std::to_string(host.endpoints.front().value()) + ":8000";
-      endpoint.rank = seats_[id.value() - 1].rank;
+      // Engines that share an address are next to each other.
+      const int shares = scenario_.groups[host.group].share_address;
+      const auto beside = shares > 1 ? static_cast<std::uint32_t>(host.number % shares) : 0;
+      endpoint.address = shares > 1
+          ? "10.0.1." + std::to_string(host.number - beside) + ":8000"
+          : "10.0.0." + std::to_string(host.endpoints.front().value()) + ":8000";
+      endpoint.rank = shares > 1 ? static_cast<int>(beside) : seats_[id.value() - 1].rank;
       endpoint.serves = host.serves;
       endpoint.lists_loras = scenario_.groups[host.group].adapters_apart;
       if (endpoint.lists_loras) endpoint.loras = {"adapter-1"};

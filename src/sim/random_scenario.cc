@@ -61,7 +61,8 @@ EngineGroup random_group(Rng& rng, int count) {
   group.spec.step_tokens_max = pick<std::int64_t>(rng, {512, 2048, 8192});
   group.concurrency_max = pick(rng, {0, 0, 4, 12, 64});
   group.dispatch = pick(rng, {model::DispatchMode::Immediate, model::DispatchMode::Immediate,
-                              model::DispatchMode::Late, model::DispatchMode::Shuttle});
+                              model::DispatchMode::Late, model::DispatchMode::Shuttle,
+                              model::DispatchMode::Auto});
   group.drain_on_abort = rng.chance(0.2);
   group.adapters_apart = rng.chance(0.2);
   group.dialect = random_dialect(rng);

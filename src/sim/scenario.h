@@ -95,6 +95,7 @@ struct EngineGroup {
   model::DispatchMode dispatch = model::DispatchMode::Immediate;
   bool drain_on_abort = false;    // an answer whose client left runs on to its end
   bool pins_ranks = true;         // each rank is an endpoint; else the engine spreads requests
+  int share_address = 1;          // engines, each with one rank, that answer at one address
   bool adapters_apart = false;    // every other engine lists the first adapter alone
   Dialect dialect;
 };

@@ -60,6 +60,9 @@ void describe(Visitor& v, GroupForm& c) {
   v(c.group.drain_on_abort, "drain_on_abort", "An answer whose client left runs on to its end.");
   v(c.group.pins_ranks, "pins_ranks",
     "The gateway knows each rank as an endpoint and names it; else the engine picks the rank.");
+  v(c.group.share_address, "share_address",
+    "So many engines after each other are the ranks of one address, without a barrier.",
+    Range{1, 64});
   v(c.group.adapters_apart, "adapters_apart", "Every other engine lists the first adapter alone.");
   v(c.group.spec, "engine", "The engine itself; with `profile`, its capacity is known.");
   v(c.group.dialect, "tells", "What the engine tells in answers and metrics.");

@@ -13,6 +13,7 @@ struct Config {
   double home_patience = 2;
   double full_share = 0.9;
   Duration hold_max = std::chrono::milliseconds(500);
+  double auto_threshold = 1;
 };
 
 template <typename Visitor>
@@ -33,6 +34,10 @@ void describe(Visitor& v, Config& c) {
     "Share of a pass's room that waiting prompts must fill to depart without a hold.",
     Range{0, 1});
   v(c.hold_max, "hold_max", "Longest hold of a free instance for a fuller pass.", Range{0, 60});
+  v(c.auto_threshold, "auto_threshold",
+    "Dispatch `auto`: a pool's requests are held for passes when the wait for one is longer than "
+    "this times the wait for the next of all its engines.",
+    Range{0.01, 100});
 }
 
 }  // namespace signalbox::dispatch

@@ -130,6 +130,7 @@ void Core::add_pool(const model::Pool& pool, const model::Fleet& fleet) {
         std::make_unique<perf::Calibrator>(prior_of(pool, fleet), config_.calibrator);
     for (const model::EndpointId id : state.endpoints) endpoints_.at(id).believed_version = ~0ull;
   }
+  if (state.declared.dispatch != pool.dispatch) state.acting = model::DispatchMode::Immediate;
   state.declared = pool;
   ejector_.set_ejected_share(pool.id, pool.ejected_share_max);
 }

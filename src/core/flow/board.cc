@@ -5,6 +5,7 @@
 // ever.
 #include <algorithm>
 
+#include "core/dispatch/auto_mode.h"
 #include "core/flow/core.h"
 
 namespace signalbox::flow {
@@ -18,7 +19,9 @@ constexpr double kRhythmWeight = 0.2;  // of the newest pass
 // Gates of instances that stay as they are keep what they know.
 void Core::group_ranks(PoolState& pool) {
   std::vector<Instance> before = std::exchange(pool.instances, {});
-  if (pool.declared.dispatch != model::DispatchMode::Shuttle) return;
+  const model::DispatchMode mode = pool.declared.dispatch;
+  if (mode != model::DispatchMode::Auto) pool.acting = mode;
+  if (mode != model::DispatchMode::Shuttle && mode != model::DispatchMode::Auto) return;
   std::map<std::string, std::size_t> by_address;
   for (const model::EndpointId id : pool.endpoints) {
     EndpointState& endpoint = endpoints_.at(id);
@@ -36,7 +39,34 @@ void Core::group_ranks(PoolState& pool) {
     });
     if (known != before.end()) instance.gate = std::move(known->gate);
   }
-  pool.board_at = Instant{};
+  pool.watch.begin_anew();
+  const bool ranks = std::ranges::any_of(
+      pool.instances, [](const Instance& i) { return i.ranks.size() > 1; });
+  if (mode == model::DispatchMode::Auto && !ranks) {  // nobody has a barrier with itself
+    pool.instances.clear();
+    pool.acting = model::DispatchMode::Immediate;
+  }
+  pool.board_at = pool.acting == model::DispatchMode::Shuttle ? Instant{} : kNever;
+}
+
+void Core::watch_gate(PoolState& pool, const Request& request, Instant now) {
+  if (pool.declared.dispatch != model::DispatchMode::Auto) return;
+  const EndpointState& endpoint = endpoints_.at(request.endpoint);
+  pool.watch.first_token(endpoint.instance, endpoint.rank,
+                         request.attempts > 1 ? request.sent : request.at, request.alone_due, now);
+}
+
+// `dispatch: auto`. Who is held for a pass that nobody announces any more departs at the next tick.
+void Core::choose_mode(PoolState& pool) {
+  const bool holds = pool.acting == model::DispatchMode::Shuttle;
+  const bool should = !pool.instances.empty() &&
+                      dispatch::should_hold(config_.dispatch, pool.watch,
+                                            static_cast<int>(pool.instances.size()), holds);
+  if (should == holds) return;
+  pool.acting = should ? model::DispatchMode::Shuttle : model::DispatchMode::Immediate;
+  pool.watch.begin_anew();
+  pool.board_at = kNever;
+  may_move_.insert(pool.declared.model);
 }
 
 // Every gate that is open takes whom it should.

@@ -21,6 +21,7 @@
 #include "core/dispatch/arrival_rate.h"
 #include "core/dispatch/berth.h"
 #include "core/dispatch/gate.h"
+#include "core/dispatch/gate_watch.h"
 #include "core/dispatch/shuttle.h"
 #include "core/flow/flow.h"
 #include "core/ledger/ledger.h"
@@ -74,6 +75,7 @@ struct Request {
   double kv_at_send = 0;              // tokens of all in flight there
   double fresh_at_first = 0;          // what its endpoint had computed of prompts by its first
   double attention_at_first = 0;      // token, see EndpointState
+  Instant alone_due{};                // its first token, if its endpoint computes for itself
   double ttft_predicted = 0;          // s
   double step_foreseen = 0;           // s, of decoding, with those in flight when it was sent
   double e2e_predicted = 0;           // s
@@ -129,7 +131,13 @@ struct PoolState {
   perf::Accuracy accuracy;
   recovery::RetryBudget budget;
   std::size_t refresh_next = 0;       // endpoint whose coefficients are handed on next
-  std::vector<Instance> instances;    // of one that dispatches by shuttle; else none
+  model::DispatchMode acting = model::DispatchMode::Immediate;  // never Auto
+  std::vector<Instance> instances;    // of one that dispatches by shuttle, or may; else none
+  dispatch::GateWatch watch;          // of one that may
+  // One's time to the first token tells little of one's own prompt.
+  bool shares_passes() const {
+    return acting == model::DispatchMode::Shuttle || watch.barrier() == dispatch::Barrier::Yes;
+  }
   dispatch::Rhythm rhythm;
   dispatch::ArrivalRate arrivals;     // of those who were to board
   Instant board_at = kNever;          // when a gate opens or a hold ends, if nothing happens sooner
@@ -246,6 +254,8 @@ class Core {
               Instant now, Actions& out);
   void pass_begins(Instance& instance, const dispatch::Instance& car, Instant now);
   void pass_computed(const Request& request, Instant now, Actions& out);
+  void watch_gate(PoolState& pool, const Request& request, Instant now);
+  void choose_mode(PoolState& pool);
 
   // end.cc
   void give_up(Request& request, Instant now, Actions& out);

@@ -27,7 +27,7 @@ model::DispatchMode Core::mode(model::EndpointId id) {
   // Asked at every placement, first token and end.
   if (!any_waits_to_depart_) return model::DispatchMode::Immediate;
   const PoolState* pool = pool_of(id);
-  return pool == nullptr ? model::DispatchMode::Immediate : pool->declared.dispatch;
+  return pool == nullptr ? model::DispatchMode::Immediate : pool->acting;
 }
 
 // Keeps it here: late, while the chosen place has enough to compute, or somebody else's turn there

@@ -33,7 +33,8 @@ void Core::on(const model::ClientGone& event, Instant now, Actions& out) {
 // Something has ended at an endpoint: those who wait for its model may go.
 void Core::open_up(model::EndpointId id, model::ModelId model, Instant now, Actions& out) {
   switch (mode(id)) {
-    case model::DispatchMode::Immediate: return drain_queue(model, now, out);
+    case model::DispatchMode::Immediate:
+    case model::DispatchMode::Auto: return drain_queue(model, now, out);
     case model::DispatchMode::Late: return feed(id, now, out);
     case model::DispatchMode::Shuttle: return board(*pool_of(id), now, out);
   }
@@ -124,11 +125,9 @@ void Core::close_attempt(Request& request, const model::AttemptEnded& event, Ins
     record->e2e = now - request.sent;
     record->usage = event.usage;
   }
-  if (mode(request.endpoint) == model::DispatchMode::Shuttle) {
+  if (PoolState* ranks = pool_of(request.endpoint); ranks && !ranks->instances.empty()) {
     const EndpointState& endpoint = endpoints_.at(request.endpoint);
-    pool_of(request.endpoint)
-        ->instances.at(endpoint.instance)
-        .gate.left(event.request, event.attempt);
+    ranks->instances.at(endpoint.instance).gate.left(event.request, event.attempt);
   }
   price_trouble(request.endpoint, now);
   take_health_changes();
@@ -200,7 +199,7 @@ void Core::calibrate(Request& request, const model::AttemptEnded& event, Instant
     company.others_attention =
         std::max(0.0, endpoint->attention_done - request.attention_at_first);
   }
-  const bool alone = pool.declared.dispatch != model::DispatchMode::Shuttle;  // else see board.cc
+  const bool alone = !pool.shares_passes();  // else see board.cc
   if (const auto prefill =
           perf::prefill_from(request.endpoint, event.timings, event.usage, company)) {
     if (alone) pool.calibrator->observe(*prefill, now);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -307,6 +308,83 @@ TEST_F(Shuttles, ThousandsOfOrdersLeaveNobodyBehind) {
     }
     finish_all(ids);
   }
+}
+
+// Engines that compute what is there when a pass begins, with a barrier or each rank for itself.
+class AutoMode : public Shuttles {
+ protected:
+  void start_auto(int engines) {
+    start(engines);
+    desk_->fleet.pools[0].dispatch = model::DispatchMode::Auto;
+  }
+  model::DispatchMode acting() { return desk_->core().dispatch(model::PoolId(1)).mode; }
+
+  // Twenty requests come in a second. With a barrier all that were sent before a pass are computed
+  // by its end, 400 ms later; without, each takes 100 to 400 ms.
+  void serve(Duration duration, bool barrier) {
+    struct Running {
+      Instant begins{};
+      Instant ends{};
+    };
+    std::map<model::RequestId, Running> here;
+    Rng rng(3, "auto");
+    const Instant over = desk_->now + duration;
+    for (Instant pass = desk_->now; desk_->now < over; desk_->wait(5ms)) {
+      if (rng.chance(0.1)) here[arrive(1'000)] = {};
+      if (desk_->now - pass >= 400ms) pass = desk_->now;
+      for (auto& [id, running] : here) {
+        if (!desk_->place(id) || running.ends > Instant{}) continue;
+        running = {desk_->now, desk_->now + from_seconds(rng.uniform(0.1, 0.4))};
+      }
+      std::erase_if(here, [&](const auto& entry) {
+        const auto& [id, running] = entry;
+        if (!desk_->place(id)) return false;
+        if (barrier ? pass < desk_->now || running.begins == desk_->now : desk_->now < running.ends)
+          return false;
+        desk_->finish(id);
+        return true;
+      });
+    }
+    std::vector<model::RequestId> rest;
+    for (const auto& [id, running] : here) rest.push_back(id);
+    desk_->finish_all(rest);
+  }
+};
+
+TEST_F(AutoMode, HoldsOnceABarrierIsSeenAndLetsGoWhenItIsGone) {
+  start_auto(2);
+  EXPECT_EQ(acting(), model::DispatchMode::Immediate);
+  EXPECT_TRUE(desk_->core().dispatch(model::PoolId(1)).automatic);
+  serve(20s, true);
+  EXPECT_EQ(acting(), model::DispatchMode::Shuttle);
+  serve(60s, false);
+  EXPECT_EQ(acting(), model::DispatchMode::Immediate);
+  EXPECT_TRUE(desk_->core().idle());
+  EXPECT_GT(desk_->core().next_wake(), desk_->now) << "nothing is left to do";
+}
+
+TEST_F(AutoMode, HoldsNothingForEnginesOfOneRank) {
+  start_auto(2);
+  for (std::size_t i = 0; i < desk_->fleet.endpoints.size(); ++i) {
+    desk_->fleet.endpoints[i].address = "10.0.1." + std::to_string(i) + ":8000";
+  }
+  serve(20s, true);
+  EXPECT_EQ(acting(), model::DispatchMode::Immediate);
+}
+
+TEST_F(AutoMode, AReloadToOrFromItServesThoseWhoAreHeld) {
+  start(2);
+  desk_->apply();
+  std::vector<model::RequestId> ids = arrive(40, 4'000);
+  desk_->fleet.pools[0].dispatch = model::DispatchMode::Auto;
+  desk_->apply();
+  EXPECT_EQ(acting(), model::DispatchMode::Immediate);
+  desk_->wait(1s);
+  EXPECT_EQ(sent(ids), ids.size()) << "at once";
+  desk_->fleet.pools[0].dispatch = model::DispatchMode::Shuttle;
+  desk_->apply();
+  desk_->finish_all(ids);
+  EXPECT_TRUE(desk_->core().idle());
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void Core::on(const model::EndpointObserved& event, Instant now, Actions& out) {
   const double decoding = std::max(0, load.ours + load.others - load.queued);
   if (const auto delta = endpoint->histograms.observe(event.endpoint, state, decoding,
                                                       static_cast<double>(load.kv_tokens))) {
-    if (pool.instances.empty()) pool.calibrator->observe(delta->prefill, now);
+    if (!pool.shares_passes()) pool.calibrator->observe(delta->prefill, now);
   }
   watch_decoding(pool, *endpoint, state, load, now);
   drain_queue(pool.declared.model, now, out);

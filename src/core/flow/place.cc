@@ -232,6 +232,7 @@ void Core::dispatch(Request& request, const routing::Decision& decision,
   request.decoding_at_send = chosen.decoding;
   request.kv_at_send = chosen.kv;
   request.ttft_predicted = terms.ttft;
+  request.alone_due = now + from_seconds(terms.ttft);
   request.step_foreseen = terms.tpot;
   const double stretch = pool.stretch.median(request.others_at_send);
   request.e2e_predicted =

@@ -30,8 +30,12 @@ void Core::on(const model::FirstToken& event, Instant now, Actions& out) {
   if (DecisionRecord* record = decisions_.find(request->decision)) {
     record->ttft = now - request->sent;
   }
+  if (PoolState* pool = pool_of(request->endpoint); pool && !pool->instances.empty()) {
+    watch_gate(*pool, *request, now);
+  }
   switch (mode(request->endpoint)) {
-    case model::DispatchMode::Immediate: break;
+    case model::DispatchMode::Immediate:
+    case model::DispatchMode::Auto: break;
     case model::DispatchMode::Late: return feed(request->endpoint, now, out);
     case model::DispatchMode::Shuttle: return pass_computed(*request, now, out);
   }

@@ -32,7 +32,8 @@ void Core::on(const model::Tick&, Instant now, Actions& out) {
   for (const model::ModelId model : queue_.models()) drain_queue(model, now, out);
   std::erase_if(may_move_, [&](const model::ModelId model) { return queue_.empty(model); });
   for (auto& [id, pool] : pools_) {
-    if (!pool.instances.empty()) board(pool, now, out);
+    if (pool.declared.dispatch == model::DispatchMode::Auto) choose_mode(pool);
+    if (pool.acting == model::DispatchMode::Shuttle) board(pool, now, out);
   }
 }
 

@@ -59,7 +59,8 @@ DispatchView Core::dispatch(model::PoolId pool) const {
   if (found == pools_.end()) return {};
   const dispatch::Rhythm& rhythm = found->second.rhythm;
   DispatchView view;
-  view.mode = found->second.declared.dispatch;
+  view.mode = found->second.acting;
+  view.automatic = found->second.declared.dispatch == model::DispatchMode::Auto;
   if (view.mode != model::DispatchMode::Shuttle) return view;
   view.instances = rhythm.instances;
   view.pass = rhythm.pass;

@@ -48,6 +48,7 @@ struct PoolView {
 // How a pool's requests depart.
 struct DispatchView {
   model::DispatchMode mode = model::DispatchMode::Immediate;
+  bool automatic = false;  // chosen from what was seen
   int instances = 0;   // by shuttle: engines that are healthy
   Duration pass{};     // mean length of their passes; 0: none was seen
   Duration window{};   // between departures of two engines, on the mean

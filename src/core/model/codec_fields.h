@@ -16,7 +16,7 @@ constexpr Script last(Script) { return Script::Code; }
 constexpr AttemptResult last(AttemptResult) { return AttemptResult::Unfit; }
 constexpr EngineKind last(EngineKind) { return EngineKind::OpenAi; }
 constexpr Role last(Role) { return Role::Decode; }
-constexpr DispatchMode last(DispatchMode) { return DispatchMode::Shuttle; }
+constexpr DispatchMode last(DispatchMode) { return DispatchMode::Auto; }
 constexpr Outcome last(Outcome) { return kOutcomes.back(); }
 constexpr Conclude::Answer last(Conclude::Answer) { return Conclude::Answer::None; }
 

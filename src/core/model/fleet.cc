@@ -11,6 +11,7 @@ std::string_view name(DispatchMode mode) {
     case DispatchMode::Immediate: return "immediate";
     case DispatchMode::Late: return "late";
     case DispatchMode::Shuttle: return "shuttle";
+    case DispatchMode::Auto: return "auto";
   }
   CHECK(false);
 }

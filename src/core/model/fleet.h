@@ -21,6 +21,7 @@ enum class DispatchMode : std::uint8_t {
   Immediate,  // at once
   Late,       // just before the engine would run dry
   Shuttle,    // with others, when a pass over the engine's ranks begins
+  Auto,       // by shuttle where passes are seen to be gated and holding wins, else at once
 };
 
 std::string_view name(EngineKind kind);

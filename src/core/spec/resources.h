@@ -98,7 +98,8 @@ void describe(V& v, Pool& c) {
     "where it can be moved and overtaken by shorter ones, until the engine is about to run dry "
     "(streamed answers alone tell that); `shuttle`: for engines whose data-parallel ranks begin "
     "their passes together (`ranks`): it stays here until a pass begins, and is seated on the rank "
-    "where it makes that pass least longer.");
+    "where it makes that pass least longer; `auto`: by shuttle while first tokens show that passes "
+    "are shared and holding wins, else at once.");
   v(c.usd_per_hour, "usd_per_hour", "Price of one endpoint; 0: unpriced.", Range{0, 1e6});
   v(c.concurrency_max, "concurrency_max",
     "Requests at once per endpoint; 0: as many as the engine has slots.", Range{0, 1e5});
@@ -211,7 +212,8 @@ template <>
 struct signalbox::EnumNames<signalbox::model::DispatchMode> {
   using E = model::DispatchMode;
   static constexpr std::pair<E, std::string_view> values[] = {
-      {E::Immediate, "immediate"}, {E::Late, "late"}, {E::Shuttle, "shuttle"}};
+      {E::Immediate, "immediate"}, {E::Late, "late"}, {E::Shuttle, "shuttle"},
+      {E::Auto, "auto"}};
 };
 
 template <>
