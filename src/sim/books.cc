@@ -9,6 +9,7 @@ namespace signalbox::sim {
 namespace {
 
 constexpr std::int64_t kHour = 3'600'000'000'000;
+constexpr Duration kRounded = std::chrono::microseconds(10);  // of shares, a nanosecond each
 
 std::string differs(const char* what, double ours, double theirs) {
   return std::string("INV-4: ") + what + ": expected " + std::to_string(ours) +
@@ -51,13 +52,13 @@ void Books::applied(const model::Fleet& fleet, Instant now) {
   for (const model::Endpoint& endpoint : fleet.endpoints) {
     const auto pool = std::find_if(fleet.pools.begin(), fleet.pools.end(),
                                    [&](const model::Pool& p) { return p.id == endpoint.pool; });
-    Line& line = lines_.try_emplace(endpoint.id, Line{now, 0, {}, 0, 0, false}).first->second;
+    Line& line = lines_.try_emplace(endpoint.id, Line{now, 0, {}, 0, {}, false}).first->second;
     line.advance(now);
     line.hourly = std::llround(pool->usd_per_hour * 1e9);
   }
   for (auto at = lines_.begin(); at != lines_.end();) {
     const auto line = at++;
-    if (line->second.removed && line->second.running == 0) close(line->first, now);
+    if (line->second.removed && line->second.running.empty()) close(line->first, now);
   }
 }
 
@@ -70,15 +71,19 @@ void Books::close(model::EndpointId endpoint, Instant now) {
   lines_.erase(endpoint);
 }
 
-void Books::started(model::EndpointId endpoint) { ++lines_.at(endpoint).running; }
+void Books::started(model::EndpointId endpoint, Instant now) {
+  lines_.at(endpoint).running.insert(now);
+}
 
-void Books::ended(model::EndpointId endpoint, const model::Usage& usage, Instant now) {
+void Books::ended(model::EndpointId endpoint, const model::Usage& usage, Instant since,
+                  Instant now) {
   ++attempts_;
   prompt_tokens_ += std::max<std::int64_t>(0, usage.prompt_tokens);
   cached_tokens_ += std::max<std::int64_t>(0, usage.cached_tokens);
   completion_tokens_ += std::max<std::int64_t>(0, usage.completion_tokens);
   Line& line = lines_.at(endpoint);
-  if (--line.running == 0 && line.removed) close(endpoint, now);
+  line.running.erase(line.running.find(since));
+  if (line.running.empty() && line.removed) close(endpoint, now);
 }
 
 std::optional<std::string> Books::compare(const ledger::Ledger& ledger, Instant now) const {
@@ -86,14 +91,17 @@ std::optional<std::string> Books::compare(const ledger::Ledger& ledger, Instant 
   return compare_sums(ledger);
 }
 
-// busy + idle + open = elapsed, and = elapsed × price to the nanodollar per endpoint.
+// busy + idle + open = elapsed, and = elapsed × price to the nanodollar per endpoint. What is open
+// belongs to those that run, so nothing of it is older than they are.
 std::optional<std::string> Books::compare_time(const ledger::Ledger& ledger, Instant now) const {
   ledger::Ledger settled = ledger;
   settled.settle(now);
   Duration elapsed = gone_elapsed_;
   Wide nanodollars = gone_nanodollars_;
+  Duration open_at_most{};
   for (auto [id, line] : lines_) {
     line.advance(now);
+    if (!line.running.empty()) open_at_most += now - *line.running.begin() + kRounded;
     elapsed += line.elapsed;
     nanodollars += line.money / kHour;
   }
@@ -101,6 +109,10 @@ std::optional<std::string> Books::compare_time(const ledger::Ledger& ledger, Ins
   const ledger::Cost booked = all.busy + all.idle + settled.open();
   if (booked.engine_time != elapsed) {
     return differs("seconds of engines", to_seconds(elapsed), to_seconds(booked.engine_time));
+  }
+  if (settled.open().engine_time > open_at_most) {
+    return differs("seconds of those that run, at most", to_seconds(open_at_most),
+                   to_seconds(settled.open().engine_time));
   }
   if (booked.nanodollars != static_cast<std::int64_t>(nanodollars)) {
     return differs("nanodollars", static_cast<double>(nanodollars),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/flow/flow.h"
@@ -16,8 +17,9 @@ class Books {
  public:
   // The fleet from now on.
   void applied(const model::Fleet& fleet, Instant now);
-  void started(model::EndpointId endpoint);
-  void ended(model::EndpointId endpoint, const model::Usage& usage, Instant now);
+  void started(model::EndpointId endpoint, Instant now);
+  // `since`: when it started.
+  void ended(model::EndpointId endpoint, const model::Usage& usage, Instant since, Instant now);
 
   // What does not agree; nothing when all does.
   std::optional<std::string> compare(const ledger::Ledger& ledger, Instant now) const;
@@ -36,7 +38,7 @@ class Books {
     std::int64_t hourly = 0;       // nanodollars
     Duration elapsed{};
     Wide money = 0;                // nanodollars times nanoseconds per hour
-    int running = 0;
+    std::multiset<Instant> running;  // since when
     bool removed = false;
     void advance(Instant now);
   };

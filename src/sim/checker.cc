@@ -89,7 +89,7 @@ void Checker::take(const model::AttemptEnded& e, Instant now) {
   open.failed = e.result != model::AttemptResult::Ok;
   open.passes = !open.failed || e.status != 0;
   --running_[open.endpoint];
-  books_.ended(open.endpoint, e.usage, now);
+  books_.ended(open.endpoint, e.usage, open.sent, now);
   open.endpoint = {};
   ended_ = open;
 }
@@ -128,7 +128,8 @@ void Checker::take(const model::Dispatch& a, Open& open, Instant now) {
   open.decision = a.decision;
   open.failed = open.passes = open.begun = false;
   const int running = ++running_[a.endpoint];
-  books_.started(a.endpoint);
+  open.sent = now;
+  books_.started(a.endpoint, now);
   const model::Endpoint& endpoint = *declared->second;
   const model::Pool* pool = find_pool(*fleet_, endpoint.pool);
   if (ours_ && !endpoint.serves) violated("a dispatch to an engine with other models", now);
@@ -143,7 +144,7 @@ void Checker::take(const model::Dispatch& a, Open& open, Instant now) {
 void Checker::take(const model::Abort&, Open& open, Instant now) {
   if (!open.endpoint) return violated("an abort where nothing runs", now);
   --running_[open.endpoint];
-  books_.ended(open.endpoint, {}, now);
+  books_.ended(open.endpoint, {}, open.sent, now);
   open.endpoint = {};
 }
 

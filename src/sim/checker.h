@@ -62,6 +62,7 @@ class Checker {
     bool delivered = false;
     model::AttemptId attempt;    // the newest
     model::EndpointId endpoint;  // 0: none runs
+    Instant sent{};
     std::uint64_t lora = 0;
     std::uint64_t decision = 0;  // of the newest attempt
     bool begun = false;          // it has shown its first token

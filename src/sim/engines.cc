@@ -201,6 +201,8 @@ void World::take_output(std::uint32_t number, const truth::Output& output) {
       Client& client = clients_.at(flight.request);
       client.first = now_ + way(host);
       client.has_first = true;
+    }
+    if (flight.stream || scenario_.groups[host.group].dialect.asked_to_stream) {
       send(model::FirstToken{flight.request, flight.attempt}, way(host));
     }
   }

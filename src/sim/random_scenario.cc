@@ -24,6 +24,7 @@ Duration seconds(double s) { return std::chrono::milliseconds(static_cast<std::i
 Dialect random_dialect(Rng& rng) {
   Dialect d;
   d.usage = !rng.chance(0.1);
+  d.asked_to_stream = rng.chance(0.3);
   d.cached = !rng.chance(0.2);
   d.timings = rng.chance(0.3);
   d.incarnation = rng.chance(0.6);

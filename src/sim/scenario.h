@@ -43,6 +43,7 @@ truth::StepTable table_of(const Steps& steps);
 
 // What an engine tells, in its answers and its metrics. What it does not tell is absent.
 struct Dialect {
+  bool asked_to_stream = false;  // always, as llama.cpp is: of plain answers, too, one sees tokens
   bool usage = true;        // prompt and completion tokens in answers
   bool cached = true;       // and the cached ones
   bool timings = false;     // queue, prefill and decode time in answers
@@ -54,6 +55,8 @@ struct Dialect {
 
 template <typename Visitor>
 void describe(Visitor& v, Dialect& c) {
+  v(c.asked_to_stream, "asked_to_stream",
+    "Plain answers are asked for as streams, so their first tokens are seen.");
   v(c.usage, "usage", "Prompt and completion tokens, in answers.");
   v(c.cached, "cached", "And the cached ones of the prompt.");
   v(c.timings, "timings", "Queue, prefill and decode time, in answers.");

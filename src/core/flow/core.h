@@ -49,9 +49,11 @@ struct Request {
   Instant at{};                       // arrival
   Instant waiting_since{};
   bool waiting = false;               // in the queue
+  bool has_waited = false;
   model::EndpointId held_for;         // of those that wait: who is to get it once it wants more
   bool tenant_slot = false;           // counts against its tenant's cap
   int attempts = 0;
+  int forgiven = 0;                   // of these, refused connections behind which it waited on
   int answers = 0;                    // failing answers of engines so far
   std::vector<model::EndpointId> tried;
 
@@ -220,6 +222,7 @@ class Core {
   bool enqueue(Request& request, Instant now);
   void drain_queue(model::ModelId model, Instant now, Actions& out);
   Placed place_waiting(Request& request, Instant now, Actions& out);
+  bool goes_over(Request& request, Instant now, Actions& out);
   void lost_its_place(Request& request, Instant now, Actions& out);
   double output_mean(const perf::LengthKey& key, std::int64_t output_max);
   Duration retry_after(model::ModelId model) const;
@@ -275,6 +278,7 @@ class Core {
 
   // recover.cc
   void failed(Request& request, const model::AttemptEnded& event, Instant now, Actions& out);
+  bool waits_on(Request& request, const model::AttemptEnded& event, Instant now);
 
   // observe.cc
   bool restarted(const EndpointState& endpoint, const model::EngineState& state) const;

@@ -164,7 +164,7 @@ TEST(Fleet, ANewConfigurationHoldsFromTheNextEventOn) {
   desk.apply();
   EXPECT_EQ(standing(fail_one()), recovery::Standing::Out);
   const auto last = desk.arrive();
-  desk.fail(last, AttemptResult::ConnectError);
+  desk.fail(last, AttemptResult::Reset);
   EXPECT_TRUE(desk.outcome(last)) << "nothing is tried again without a budget";
 }
 
@@ -524,6 +524,32 @@ TEST(Routes, APromptThatSeemsTooLongIsSentForTheEngineToJudge) {
   EXPECT_TRUE(desk.place(id));
   desk.fail(id, AttemptResult::ClientError);
   EXPECT_EQ(desk.outcome(id), Outcome::EngineClientError);
+}
+
+TEST(Fleet, WhoWaitsForAModelThatIsDownGoesOverToOneThatIsNot) {
+  Desk desk(2, 1);
+  add_model(desk);
+  desk.fleet.pools[1].concurrency_max = 100;
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 20; ++i) ids.push_back(desk.arrive());
+  for (std::uint32_t e : {1, 2}) desk.tell(model::EndpointUnreachable{model::EndpointId(e), true});
+  for (int i = 0; i < 2; ++i) desk.fail(ids[static_cast<std::size_t>(i)], AttemptResult::Reset);
+  desk.wait(1s);
+  for (std::size_t i = 2; i < ids.size(); ++i) {
+    EXPECT_EQ(desk.place(ids[i]), model::EndpointId(3)) << i;
+  }
+}
+
+TEST(Fleet, ARefusedConnectionNeedsNoBudgetToBeTriedElsewhere) {
+  Desk desk(1, 100);
+  add_model(desk);
+  desk.fleet.pools[1].concurrency_max = 100;
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
+  for (const model::RequestId id : ids) desk.fail(id, AttemptResult::ConnectError);
+  for (const model::RequestId id : ids) EXPECT_EQ(desk.place(id), model::EndpointId(2));
 }
 
 }  // namespace

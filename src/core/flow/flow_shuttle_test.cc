@@ -241,16 +241,9 @@ TEST_F(Shuttles, WhenNobodyIsThereTheLastResortIsTriedAtOnce) {
   }
   const auto next = arrive(1000);
   desk_->wait(1s);
-  for (const model::RequestId id : {first, held, next}) {
-    ASSERT_TRUE(desk_->place(id));
-    desk_->fail(id, model::AttemptResult::ConnectError);
-  }
-  desk_->wait(1s);
-  for (const model::RequestId id : {first, held, next}) {
-    while (!desk_->outcome(id) && desk_->place(id)) {
-      desk_->fail(id, model::AttemptResult::ConnectError);
-    }
-  }
+  for (const model::RequestId id : {first, held, next}) EXPECT_TRUE(desk_->place(id));
+  desk_->refuse_all({first, held, next}, 6s);
+  for (const model::RequestId id : {first, held, next}) EXPECT_TRUE(desk_->outcome(id));
   EXPECT_TRUE(desk_->core().idle());
 }
 

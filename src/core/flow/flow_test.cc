@@ -340,18 +340,6 @@ TEST(Ejection, AllBadStillServes) {
   EXPECT_EQ(desk.outcome(r), Outcome::Completed);
 }
 
-// All that are sent are refused at once, for so long, in steps of a millisecond.
-void refuse_all(Desk& desk, const std::vector<model::RequestId>& ids, Duration duration) {
-  for (const Instant until = desk.now + duration; desk.now < until; desk.wait(1ms)) {
-    for (const model::RequestId id : ids) {
-      for (model::AttemptId last; !desk.outcome(id) && desk.sent(id).attempt != last;) {
-        last = desk.sent(id).attempt;
-        desk.fail(id, AttemptResult::ConnectError);
-      }
-    }
-  }
-}
-
 class Outage : public ::testing::TestWithParam<model::DispatchMode> {};
 
 // In the first moments endpoints are in, then half of them are out, then all are known to refuse.
@@ -360,15 +348,14 @@ TEST_P(Outage, ThatIsShortEmptiesNoQueue) {
   desk.fleet.pools[0].dispatch = GetParam();
   std::vector<model::RequestId> ids;
   for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
-  refuse_all(desk, ids, 300ms);
+  desk.refuse_all(ids, 300ms);
   for (std::uint32_t e = 1; e <= 4; ++e) {
     desk.tell(model::EndpointUnreachable{model::EndpointId(e), true});
   }
-  refuse_all(desk, ids, 300ms);
+  desk.refuse_all(ids, 300ms);
   const auto lost =
       std::ranges::count_if(ids, [&](auto id) { return desk.outcome(id).has_value(); });
-  EXPECT_GT(lost, 0) << "those that tried it";
-  EXPECT_LE(lost, 20);
+  EXPECT_LE(lost, 4) << "those that were sent already";
   for (int i = 0; i < 20; ++i) desk.finish_all(ids);
   EXPECT_EQ(desk.core().totals().outcomes[static_cast<std::size_t>(Outcome::Completed)],
             ids.size() - static_cast<std::size_t>(lost));
@@ -380,12 +367,30 @@ TEST_P(Outage, ThatLastsIsToldToThoseWhoWait) {
   desk.fleet.pools[0].dispatch = GetParam();
   std::vector<model::RequestId> ids;
   for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
-  refuse_all(desk, ids, 6s);
+  desk.refuse_all(ids, 6s);
   for (const model::RequestId id : ids) {
     EXPECT_EQ(desk.outcome(id), Outcome::EngineUnreachable);
     EXPECT_EQ(desk.conclusion(id).retry_after, 1s);
   }
   EXPECT_TRUE(desk.core().idle());
+}
+
+// Engines that answer with errors spend something on each.
+TEST_P(Outage, OfEnginesThatResetCostsAFew) {
+  Desk desk(8, 4);
+  desk.fleet.pools[0].dispatch = GetParam();
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 200; ++i) ids.push_back(desk.arrive());
+  const auto lost = [&] {
+    return std::ranges::count_if(ids, [&](auto id) { return desk.outcome(id).has_value(); });
+  };
+  desk.refuse_all(ids, 2s, AttemptResult::Reset);
+  EXPECT_LE(lost(), 32 + 60);
+  const auto by_then = lost();
+  desk.wait(600ms);
+  for (int i = 0; i < 20; ++i) desk.finish_all(ids);
+  EXPECT_EQ(desk.core().totals().outcomes[static_cast<std::size_t>(Outcome::Completed)],
+            ids.size() - static_cast<std::size_t>(by_then));
 }
 
 INSTANTIATE_TEST_SUITE_P(Recovery, Outage,

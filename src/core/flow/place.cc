@@ -258,6 +258,7 @@ void Core::dispatch(Request& request, const routing::Decision& decision,
   const double seconds = terms.prefill + static_cast<double>(decision.ask.output * terms.tpot);
   ledger_.started(id, decision.endpoint, std::max(1e-6, seconds), now);
   request.pass = ejector_.dispatched(decision.endpoint);
+  ejector_.tried(decision.endpoint, now);
   request.belief =
       index_.insert(decision.endpoint, query(request), cache::Residence::Pending);
   take_health_changes();
@@ -269,7 +270,7 @@ bool Core::enqueue(Request& request, Instant now) {
   if (!queue_.push(request.model, request.arrived.request, request.arrived.body_bytes, now)) {
     return false;
   }
-  request.waiting = true;
+  request.waiting = request.has_waited = true;
   request.waiting_since = now;
   return true;
 }
@@ -307,11 +308,26 @@ void Core::drain_queue(model::ModelId model, Instant now, Actions& out) {
 // Looks again for a place for one who waits, and takes it out of the queue if that is over.
 Core::Placed Core::place_waiting(Request& request, Instant now, Actions& out) {
   const Placed placed = place(request, now, out);
-  if (placed != Placed::Sent && placed != Placed::Nowhere) return placed;
+  if (placed != Placed::Sent && placed != Placed::Nowhere) {
+    return goes_over(request, now, out) ? Placed::Sent : placed;
+  }
   queue_.remove(request.model, request.arrived.request);
   request.waiting = false;
   if (placed == Placed::Nowhere) lost_its_place(request, now, out);
   return placed;
+}
+
+// All engines of the model are down, and another model of the route has one that is not. True: it
+// waits no more for this one.
+bool Core::goes_over(Request& request, Instant now, Actions& out) {
+  if (servable(request.model, request, true)) return false;
+  const model::ModelId other = next_model(request);
+  if (!other || !servable(other, request, true)) return false;
+  let_go(request, now);
+  queue_.remove(request.model, request.arrived.request);
+  request.waiting = false;
+  lost_its_place(request, now, out);
+  return true;
 }
 
 // What it waited for is gone: another model of its route, or the end.

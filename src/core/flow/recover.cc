@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recover: a failed attempt is tried elsewhere, or its request ends and says how.
+#include <algorithm>
+
 #include "core/flow/core.h"
 
 namespace signalbox::flow {
@@ -18,7 +20,7 @@ void Core::failed(Request& request, const model::AttemptEnded& event, Instant no
   const recovery::Ending ending{event.result,
                                 event.status,
                                 event.delivered,
-                                request.attempts,
+                                request.attempts - request.forgiven,
                                 request.answers,
                                 pool != pools_.end() && pool->second.budget.left(),
                                 true};
@@ -34,9 +36,25 @@ void Core::failed(Request& request, const model::AttemptEnded& event, Instant no
       case Placed::Nowhere: break;
     }
   }
+  if (waits_on(request, event, now)) return;
   const bool unreachable = decision.outcome == model::Outcome::EngineUnreachable;
   conclude(request, decision.outcome, decision.answer,
            unreachable ? kUnreachableRetryAfter : event.retry_after, out);
+}
+
+// Who has waited for its turn and meets nothing but refused connections waits on, behind the
+// others, until somebody is there or all have been down for as long as an ejection lasts: nothing
+// was spent on it, and an outage of a moment costs it a moment.
+bool Core::waits_on(Request& request, const model::AttemptEnded& event, Instant now) {
+  if (event.result != model::AttemptResult::ConnectError || !request.has_waited) return false;
+  if (request.answers > 0 || now - request.at >= config_.admission.queue_wait_max) return false;
+  const bool moment = std::ranges::any_of(request.tried, [&](model::EndpointId id) {
+    return rests(id, now);
+  });
+  if (!moment || !servable(request.model) || !enqueue(request, now)) return false;
+  request.forgiven = request.attempts;
+  request.tried.clear();
+  return true;
 }
 
 }  // namespace signalbox::flow

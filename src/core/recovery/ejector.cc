@@ -10,9 +10,9 @@
 namespace signalbox::recovery {
 namespace {
 
-// 8 ms behind the first failure in a row, 256 ms behind the sixth and all that follow.
+// 8 ms behind the first failure in a row, 512 ms behind the seventh and all that follow.
 constexpr Duration kRest = std::chrono::milliseconds(4);
-constexpr int kRestDoublings = 6;
+constexpr int kRestDoublings = 7;
 
 }  // namespace
 
@@ -90,9 +90,16 @@ Pass Ejector::dispatched(model::EndpointId endpoint) {
   return {s.period, probe};
 }
 
+void Ejector::tried(model::EndpointId endpoint, Instant now) {
+  const auto at = endpoints_.find(endpoint);
+  if (at != endpoints_.end() && at->second.failures > 0) at->second.last_try = now;
+}
+
 void Ejector::first_token(model::EndpointId endpoint, const Pass& pass, Instant now) {
   const auto at = endpoints_.find(endpoint);
-  if (at == endpoints_.end() || !pass.probe || pass.period != at->second.period) return;
+  if (at == endpoints_.end()) return;
+  at->second.answers = true;
+  if (!pass.probe || pass.period != at->second.period) return;
   if (at->second.standing != Standing::Probing) return;
   set_timer(endpoint, at->second, now + config_.ejection);
 }
@@ -128,6 +135,7 @@ void Ejector::bad(model::EndpointId endpoint, State& s, const Pass& pass, Instan
   if (s.failures == 0 || now - s.last_failure > config_.ejection) s.failing_since = now;
   s.failures = std::min(s.failures + 1, 1'000'000);
   s.last_failure = now;
+  s.answers = false;
   if (s.standing == Standing::In) {
     const double most = std::floor(pool.share * pool.size + 1e-9);
     const bool allowed = static_cast<double>(pool.out.size()) + 1 <= most;
@@ -191,10 +199,10 @@ double Ejector::failure_risk(model::EndpointId endpoint, Instant now) const {
 
 Instant Ejector::rests_until(model::EndpointId endpoint, Instant now) const {
   const auto at = endpoints_.find(endpoint);
-  if (at == endpoints_.end() || at->second.failures == 0) return {};
+  if (at == endpoints_.end() || at->second.failures == 0 || at->second.answers) return {};
   const State& s = at->second;
   if (now - s.failing_since > config_.ejection) return {};
-  return s.last_failure + kRest * (1 << std::min(s.failures, kRestDoublings));
+  return std::max(s.last_failure, s.last_try) + kRest * (1 << std::min(s.failures, kRestDoublings));
 }
 
 model::EndpointId Ejector::least_bad(model::PoolId pool,

@@ -226,7 +226,14 @@ TEST(Ejector, WhoHasJustFailedRestsForAMomentThatDoubles) {
     f.call(kA, Health::Bad);
     rests.push_back(f.ejector.rests_until(kA, f.now) - f.now);
   }
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(rests[i], milliseconds(std::min(256, 8 << i)));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(rests[i], milliseconds(std::min(512, 8 << i)));
+  f.pass(milliseconds(500));
+  f.ejector.tried(kA, f.now);
+  EXPECT_EQ(f.ejector.rests_until(kA, f.now) - f.now, milliseconds(512)) << "one at a time";
+  f.ejector.first_token(kA, f.ejector.dispatched(kA), f.now);
+  EXPECT_LE(f.ejector.rests_until(kA, f.now), f.now) << "it answers";
+  f.call(kA, Health::Bad);
+  EXPECT_GT(f.ejector.rests_until(kA, f.now), f.now);
   f.call(kA, Health::Good);
   EXPECT_LE(f.ejector.rests_until(kA, f.now), f.now) << "it works";
 }

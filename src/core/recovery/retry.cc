@@ -57,7 +57,9 @@ Reason reason_of(const Config& config, const Ending& e) {
   if (e.attempts >= config.attempts_max) return Reason::AttemptsUsed;
   if (e.answers >= config.answers_max) return Reason::AnswersUsed;
   if (!e.endpoint_left) return Reason::NowhereElse;
-  return e.budget_left ? Reason::Retry : Reason::BudgetUsed;
+  // A refused connection has cost no engine anything: no storm can come of it.
+  const bool free = e.result == AttemptResult::ConnectError;
+  return free || e.budget_left ? Reason::Retry : Reason::BudgetUsed;
 }
 
 }  // namespace

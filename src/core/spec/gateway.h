@@ -271,8 +271,9 @@ void describe(V& v, Gateway& c) {
   v(c.trusted_peers, "trusted_peers",
     "Networks whose peers may tell us client addresses and identities.", Range{0, 1000});
   v(c.client_fields, "client_fields",
-    "Header fields of clients that engines get beside those of HTTP; none: all but what steers an "
-    "engine or tells an identity.", Range{0, 1000});
+    "Names of clients' header fields that engines get, beside content type, accept, credentials, "
+    "cookies, trace context and others that the gateway knows; what steers engines or has an "
+    "underscore never passes. Empty: all pass but those, and identities.", Range{0, 1000});
   v(c.decision_headers, "decision_headers", "Tell clients the placement in x-signalbox-* headers.");
   v(c.watch_files, "watch_files", "Reload when the configuration files change.", AtStart{});
   v(c.cors, "cors", "Calls from browsers.");

@@ -2,6 +2,7 @@
 // Holds, streams, assembles or passes an answer, and judges its end.
 #include "io/gateway/answer_relay.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -43,6 +44,14 @@ bool begins_data(std::string_view bytes) {
     at += end + 1;
   }
   return false;
+}
+
+// Whether an event that begins so says that the engine has failed.
+bool begins_error(std::string_view bytes) {
+  const std::size_t at = bytes.find("data:");
+  const std::size_t object = at == bytes.npos ? at : bytes.find_first_not_of(" ", at + 5);
+  return bytes.substr(0, at).find("event: error") != bytes.npos ||
+         (object != bytes.npos && bytes.substr(object).starts_with("{\"error\""));
 }
 
 // Chat and completions name no types of events, but for servers that mark their errors so.
@@ -168,6 +177,7 @@ void AnswerRelay::take_fragment(const http::SseEvent& part, std::string_view inp
     large_lost_ = false;
     large_shown_ = mode_ == Mode::Stream && !all_ended() && (stream_begun_ || !error_seen_) &&
                    begins_data(part.bytes);
+    large_error_ = begins_error(part.bytes);
   }
   inside_large_ = !part.ends;
   if (large_.size() + part.bytes.size() <= plan_.assembled_max) large_.append(part.bytes);
@@ -183,7 +193,8 @@ void AnswerRelay::take_large() {
   const std::string bytes = std::exchange(large_, {});
   if (large_lost_) {
     unread_ = true;
-    overrun_ = !large_shown_;
+    overrun_ = !large_shown_ && !all_ended();
+    error_seen_ = error_seen_ || large_error_;
     ++tokens_;
     return;
   }
@@ -331,7 +342,7 @@ AttemptResult AnswerRelay::end(bool whole) {
 // any. An engine that has just failed may send that end too, but never without its error before it.
 // A plain answer owes its client a reason, and none is made up.
 bool AnswerRelay::all_ended() const {
-  if (reader_.finished() >= plan_.choices) return true;
+  if (reader_.finished() >= std::max(plan_.choices, reader_.seen())) return true;
   if (!end_seen_ || tokens_ == 0) return false;
   if (reader_.finished() > 0 && reader_.finished() == reader_.seen()) return true;
   if (mode_ == Mode::Assemble) return false;
@@ -347,8 +358,11 @@ AttemptResult AnswerRelay::end_stream() {
   if (overrun_) {
     status_ = 502;
     held_ = json::error_body(plan_.api, 502,
-                             "The answer is larger than this gateway may hold for a plain answer. "
-                             "Ask for it with \"stream\": true.", {}, "answer_too_large");
+                             mode_ == Mode::Assemble
+                                 ? "The answer is larger than this gateway may hold for a plain "
+                                   "answer. Ask for it with \"stream\": true."
+                                 : "An event of the answer is larger than this gateway may hold.",
+                             {}, "answer_too_large");
     return AttemptResult::Overrun;
   }
   if (!error_seen_) {

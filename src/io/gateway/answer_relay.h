@@ -132,6 +132,7 @@ class AnswerRelay {
   bool inside_large_ = false;
   bool large_shown_ = false;       // its bytes went to the client as they came
   bool large_lost_ = false;        // it is too long to be kept, too
+  bool large_error_ = false;       // its beginning tells an error
   std::int64_t tokens_ = 0;
   std::int64_t signs_ = 0;
   model::Usage usage_;

@@ -355,6 +355,39 @@ TEST(AnswerRelay, no_end_hides_behind_padding) {
   }
 }
 
+TEST(AnswerRelayVerdict, a_choice_that_nobody_asked_for_must_end_too) {
+  const std::string second = replaced(chunk("b"), "\"index\":0", "\"index\":1");
+  const RelayRun run = run_relay(streaming(), {chunk("a") + second + kFinish});
+  EXPECT_EQ(run.result, AttemptResult::Truncated);
+  EXPECT_EQ(run.out.find("[DONE]"), run.out.npos);
+}
+
+TEST(AnswerRelayVerdict, what_cannot_be_kept_behind_the_end_takes_nothing_from_it) {
+  RelayPlan plan = streaming();
+  plan.assembled_max = 400 << 10;
+  const std::string pad(500 << 10, 'p');
+  const std::string usage = "data: {\"choices\":[],\"usage\":{\"x\":\"" + pad + "\"}}\n\n";
+  for (const std::string& rest : {": " + pad + "\n\n" + kDone, usage + kDone, usage,
+                                  "data: [DONE]\n: " + pad + "\n\n"}) {
+    const RelayRun run = run_relay(plan, pieces(chunk("a") + kFinish + rest, {4096}));
+    EXPECT_EQ(run.result, AttemptResult::Ok);
+    EXPECT_EQ(run.out, chunk("a") + kFinish + kDone);
+  }
+}
+
+TEST(AnswerRelayVerdict, an_error_too_long_to_keep_is_an_error) {
+  RelayPlan plan = streaming();
+  plan.assembled_max = 400 << 10;
+  const std::string pad(500 << 10, 'p');
+  for (const std::string& error :
+       {"data: {\"error\":{\"message\":\"" + pad + "\"}}\n\n",
+        "event: error\ndata: {\"message\":\"" + pad + "\"}\n\n"}) {
+    const RelayRun run = run_relay(plan, pieces(chunk("a") + error + kDone, {4096}));
+    EXPECT_EQ(run.result, AttemptResult::StreamError);
+    EXPECT_EQ(run.out.find("[DONE]"), run.out.npos);
+  }
+}
+
 TEST(AnswerRelay, what_is_withheld_and_too_long_to_keep_is_no_success) {
   RelayPlan plan = streaming();
   plan.assembled_max = 400 << 10;

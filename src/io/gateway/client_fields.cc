@@ -11,36 +11,42 @@
 namespace signalbox::gateway {
 namespace {
 
-constexpr std::array<std::string_view, 11> kSteeringFamilies = {
+constexpr auto kSteeringFamilies = std::to_array<std::string_view>({
     "x-signalbox-",
     "x-gateway-", "x-llm-d-", "x-slo-",  // llm-d and its endpoint picker
     "x-override-",                       // SGLang: rid, bootstrap host, rank, priority
     "x-smg-",                            // SGLang's gateway
-    "x-dynamo-",
+    "x-dynamo-", "x-bootstrap-",
     "x-envoy-", "l5d-",                  // meshes: another destination
     "x-original-", "x-rewrite-",         // another path
-};
-constexpr std::array<std::string_view, 17> kSteering = {
+});
+constexpr auto kSteering = std::to_array<std::string_view>({
     "x-conversation-id",     // llama.cpp goes on after a disconnect
     "x-data-parallel-rank",  // vLLM, SGLang
-    "x-vllm-priority", "priority",
+    "x-vllm-priority", "priority", "x-priority", "x-request-priority",
+    "x-worker-id", "x-worker-url", "x-target-host", "x-slot-id", "x-rank", "x-decode-dp-rank",
+    "x-kv-transfer-params",
     "x-prefiller-host-port", "x-encoder-hosts-ports", "x-kv-cache-source-host-port",
     "x-prefiller-url",
     "x-data-parallel-host-port", "epp-profile",  // llm-d's sidecar: where to fetch from
     "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",  // Dynamo
     "x-http-method-override", "x-method-override", "x-http-method",
-};
-constexpr std::array<std::string_view, 12> kIdentityFamilies = {
+});
+constexpr auto kIdentityFamilies = std::to_array<std::string_view>({
     "x-forwarded-", "x-auth-request-", "x-authenticated-", "x-consumer-", "x-credential-",
     "x-ssl-",       "ssl-client-",     "x-amzn-oidc-",     "x-goog-",     "cf-access-",
-    "tailscale-",   "x-ms-client-",
-};
-constexpr std::array<std::string_view, 15> kIdentity = {
+    "tailscale-",   "x-ms-client-",     "x-amzn-mtls-",     "x-arr-",      "x-webauth-",
+    "x-spiffe-",    "x-jwt-",
+});
+constexpr auto kIdentity = std::to_array<std::string_view>({
     "x-real-ip",        "x-client-ip",      "x-cluster-client-ip", "true-client-ip",
     "cf-connecting-ip", "fastly-client-ip", "x-remote-user",       "x-remote-addr",
     "remote-user",      "x-user",           "x-user-id",           "x-client-cert",
-    "x-client-verify",  "x-tenant",         "x-tenant-id",
-};
+    "x-client-verify",  "x-tenant",         "x-tenant-id",         "client-cert",
+    "client-cert-chain", "x-email",         "x-user-email",        "x-auth-user",
+    "x-groups",         "x-roles",          "x-auth-token",        "x-access-token",
+    "x-vault-token",    "x-user-groups",
+});
 
 bool in(std::string_view name, const auto& names) {
   return std::ranges::any_of(names, [&](std::string_view other) {

@@ -13,7 +13,9 @@ TEST(ClientFields, WhatSteersStaysHere) {
         "x-llm-d-model-name-rewrite", "x-gateway-destination-endpoint", "x-slo-ttft-ms",
         "x-envoy-original-dst-host", "l5d-dst-override", "x-original-url", "x-rewrite-url",
         "X-HTTP-Method", "Priority", "X-Data-Parallel-Rank", "EPP-Profile", "X_Request_Id",
-        "x-prefiller-url", "x-worker-instance-id", "x-dp-rank", "x-dynamo-routing-mode", "a_b"}) {
+        "x-prefiller-url",
+        "x-bootstrap-room", "x-worker-url", "x-slot-id", "x-worker-instance-id", "x-dp-rank",
+        "x-dynamo-routing-mode", "a_b"}) {
     EXPECT_EQ(use_of(name, {}), FieldUse::Withheld) << name;
   }
 }
@@ -21,7 +23,8 @@ TEST(ClientFields, WhatSteersStaysHere) {
 TEST(ClientFields, WhoAsksIsForListedPeersToSay) {
   for (const auto* name : {"X-Real-IP", "x-forwarded-user", "X-Forwarded-Client-Cert",
                            "remote-user", "CF-Connecting-IP", "x-auth-request-email", "x-user-id",
-                           "x-consumer-username", "X-Goog-IAP-JWT-Assertion"}) {
+                           "x-consumer-username", "X-Goog-IAP-JWT-Assertion", "Client-Cert",
+                           "X-Email", "X-Auth-Token", "X-Amzn-Mtls-Clientcert"}) {
     EXPECT_EQ(use_of(name, {}), FieldUse::Trusted) << name;
   }
 }
