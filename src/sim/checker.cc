@@ -3,6 +3,7 @@
 #include "sim/checker.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace signalbox::sim {
 namespace {
@@ -59,7 +60,7 @@ void Checker::event(const model::Event& event, Instant now) {
   if (grammar_.see(event) == model::Verdict::Illegal) violated("grammar: illegal event", now);
   if (const auto* arrived = std::get_if<model::RequestArrived>(&event)) take(*arrived, now);
   if (const auto* gone = std::get_if<model::ClientGone>(&event)) take(*gone);
-  if (const auto* first = std::get_if<model::FirstToken>(&event)) take(*first);
+  if (const auto* first = std::get_if<model::FirstToken>(&event)) take(*first, now);
   ended_.reset();
   if (const auto* ended = std::get_if<model::AttemptEnded>(&event)) take(*ended, now);
   if (const auto* looked = std::get_if<model::EndpointObserved>(&event)) {
@@ -94,10 +95,10 @@ void Checker::take(const model::AttemptEnded& e, Instant now) {
   ended_ = open;
 }
 
-void Checker::take(const model::FirstToken& e) {
+void Checker::take(const model::FirstToken& e, Instant now) {
   const auto at = open_.find(e.request);
   if (at == open_.end() || at->second.attempt != e.attempt || !at->second.endpoint) return;
-  at->second.begun = true;
+  if (!std::exchange(at->second.begun, true)) at->second.first = now;
 }
 
 void Checker::action(const model::OwnedAction& owned, Instant now) {
@@ -203,7 +204,8 @@ void Checker::check_story(const flow::Flow& core, Instant now) {
   const flow::DecisionRecord* record = core.decisions().find(ended_->decision);
   if (record == nullptr || record->attempt != ended_->attempt) return;
   if (!record->over) violated("a decision whose attempt ended and is not over", now);
-  if ((record->ttft >= Duration::zero()) != ended_->begun) {
+  const Duration ttft = ended_->begun ? ended_->first - ended_->sent : Duration(-1);
+  if (std::max(record->ttft, Duration(-1)) != ttft) {
     violated("a decision with another first token than its attempt", now);
   }
 }

@@ -66,13 +66,14 @@ class Checker {
     std::uint64_t lora = 0;
     std::uint64_t decision = 0;  // of the newest attempt
     bool begun = false;          // it has shown its first token
+    Instant first{};             // then
     bool failed = false;         // the newest attempt has ended, and not well
     bool passes = false;         // and its answer may be passed on
   };
 
   void take(const model::RequestArrived& e, Instant now);
   void take(const model::ClientGone& e);
-  void take(const model::FirstToken& e);
+  void take(const model::FirstToken& e, Instant now);
   void take(const model::AttemptEnded& e, Instant now);
   void take(const model::Dispatch& a, Open& open, Instant now);
   void take(const model::Abort& a, Open& open, Instant now);

@@ -177,7 +177,7 @@ flow::Config random_config(Rng& rng) {
   config.admission.queue_requests_max = pick(rng, {0, 4, 40, 4096});
   config.admission.queue_bytes_max.value = pick<std::int64_t>(rng, {100'000, 256 << 20});
   config.admission.queue_wait_max = seconds(pick(rng, {0.5, 5.0, 60.0}));
-  config.cache.index_bytes_max.value = pick<std::int64_t>(rng, {1 << 20, 16 << 20});
+  config.cache.index_bytes_max.value = pick<std::int64_t>(rng, {1 << 18, 1 << 20, 16 << 20});
   config.decisions_kept = pick<std::int64_t>(rng, {1, 64, 512});
   return config;
 }
