@@ -24,7 +24,7 @@ Duration seconds(double s) { return std::chrono::milliseconds(static_cast<std::i
 Dialect random_dialect(Rng& rng) {
   Dialect d;
   d.usage = !rng.chance(0.1);
-  d.asked_to_stream = rng.chance(0.3);
+  d.asked_to_stream = rng.chance(0.5);
   d.cached = !rng.chance(0.2);
   d.timings = rng.chance(0.3);
   d.incarnation = rng.chance(0.6);
@@ -216,7 +216,7 @@ Scenario random_scenario(std::uint64_t seed, std::int64_t requests) {
   if (rng.chance(0.7)) {
     s.disorder.late = rng.uniform(0, 0.2);
     s.disorder.late_by = seconds(rng.uniform(0.001, 1));
-    s.disorder.duplicate = rng.uniform(0, 0.1);
+    s.disorder.duplicate = rng.uniform(0, 0.4);
     s.disorder.action_late = rng.uniform(0, 0.3);
     s.disorder.timer_late = seconds(rng.uniform(0.001, 0.05));
   }
