@@ -9,10 +9,18 @@
 
 namespace signalbox::admission {
 
-void WaitQueue::append(List& list, Links Entry::*links, std::uint32_t entry) {
-  entries_[entry].*links = {list.last, 0};
-  (list.last == 0 ? list.first : (entries_[list.last].*links).after) = entry;
-  list.last = entry;
+// Behind all that have waited as long or longer. Who comes back had been at the front.
+void WaitQueue::insert(List& list, Links Entry::*links, std::uint32_t entry) {
+  const Instant since = entries_[entry].since;
+  std::uint32_t after = 0;
+  if (list.last != 0 && since < entries_[list.last].since) {
+    after = list.first;
+    while (entries_[after].since <= since) after = (entries_[after].*links).after;
+  }
+  const std::uint32_t before = after == 0 ? list.last : (entries_[after].*links).before;
+  entries_[entry].*links = {before, after};
+  (before == 0 ? list.first : (entries_[before].*links).after) = entry;
+  (after == 0 ? list.last : (entries_[after].*links).before) = entry;
   ++list.size;
 }
 
@@ -29,7 +37,7 @@ bool WaitQueue::takes(std::int64_t bytes) const {
 }
 
 bool WaitQueue::push(model::ModelId model, model::RequestId request, std::int64_t bytes,
-                     Instant now) {
+                     Instant since) {
   if (!takes(bytes)) return false;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(entries_.size()));
@@ -39,9 +47,9 @@ bool WaitQueue::push(model::ModelId model, model::RequestId request, std::int64_
   free_.pop_back();
   const bool fresh = by_request_.try_emplace(request, entry).second;
   CHECK(fresh);
-  entries_[entry] = Entry{request, model, bytes, now, {}, {}};
-  append(all_, &Entry::all, entry);
-  append(by_model_[model], &Entry::same_model, entry);
+  entries_[entry] = Entry{request, model, bytes, since, {}, {}};
+  insert(all_, &Entry::all, entry);
+  insert(by_model_[model], &Entry::same_model, entry);
   bytes_ += bytes;
   return true;
 }

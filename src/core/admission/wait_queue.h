@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that wait for an endpoint of their model: first come, first served per model, bounded in
-// number and bytes over all models. Under the core's lock. All calls are O(1), but models().
+// number and bytes over all models. Under the core's lock. All calls are O(1), unless said.
 // Every request may wait equally long, so the order of arrival is the order of deadlines.
 #pragma once
 
@@ -25,9 +25,10 @@ class WaitQueue {
   // Whether one more may wait that holds so many bytes in memory, >= 0.
   bool takes(std::int64_t bytes) const;
   // False: too many requests or bytes wait, and the request was not taken. It must not be waiting
-  // already.
+  // already. `since`: now, or when it had begun to wait before; then it gets its place back, in
+  // O(those before it).
   [[nodiscard]] bool push(model::ModelId model, model::RequestId request, std::int64_t bytes,
-                          Instant now);
+                          Instant since);
   // The one that waits longest for the model; 0: nobody.
   model::RequestId front(model::ModelId model) const;
   // The one behind `request` among those that wait for the same model; 0: none, or it waits not.
@@ -51,7 +52,7 @@ class WaitQueue {
   std::size_t size(model::ModelId model) const;
   std::size_t size() const { return by_request_.size(); }
   std::int64_t bytes() const { return bytes_; }
-  // Models that somebody waits for, ascending.
+  // Models that somebody waits for, ascending. O(those).
   std::vector<model::ModelId> models() const;
 
  private:
@@ -74,7 +75,7 @@ class WaitQueue {
     std::size_t size = 0;
   };
 
-  void append(List& list, Links Entry::*links, std::uint32_t entry);
+  void insert(List& list, Links Entry::*links, std::uint32_t entry);
   void unlink(List& list, Links Entry::*links, std::uint32_t entry);
   void erase(std::uint32_t entry);
 

@@ -71,6 +71,27 @@ TEST(WaitQueue, GivesOutTheOldestOfAllModelsAtItsDeadline) {
   EXPECT_EQ(queue.next_deadline(), kStart + seconds(11));
 }
 
+TEST(WaitQueue, WhoComesBackGetsItsPlaceAndItsDeadlineBack) {
+  WaitQueue queue(Config{});
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    EXPECT_TRUE(queue.push(kA, RequestId(i), 1, kStart + seconds(static_cast<int>(i))));
+  }
+  EXPECT_TRUE(queue.push(kB, RequestId(9), 1, kStart + seconds(2)));
+  queue.stop_at(RequestId(3));
+  queue.pop(kA);
+  EXPECT_TRUE(queue.remove(kA, RequestId(3)));
+  EXPECT_TRUE(queue.push(kA, RequestId(3), 1, kStart + seconds(3)));
+  EXPECT_TRUE(queue.push(kA, RequestId(1), 1, kStart + seconds(1)));
+  std::vector<std::uint64_t> order;
+  for (RequestId id = queue.front(kA); id; id = queue.next(id)) order.push_back(id.value());
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  const Instant late = kStart + seconds(1000);
+  order.clear();
+  while (const RequestId id = queue.pop_expired(late)) order.push_back(id.value());
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 2, 9, 3, 4}));
+  EXPECT_EQ(queue.size(), 0u);
+}
+
 TEST(WaitQueue, AppliesNewLimitsToThoseWhoWait) {
   WaitQueue queue{Config{}};
   EXPECT_TRUE(queue.push(kA, RequestId(1), 1, kStart));

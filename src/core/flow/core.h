@@ -219,7 +219,7 @@ class Core {
   DecisionRecord& remember(const Request& request, const routing::Decision& decision, Instant now);
   void dispatch(Request& request, const routing::Decision& decision, const routing::Inputs& chosen,
                 Instant now, Actions& out);
-  bool enqueue(Request& request, Instant now);
+  bool enqueue(Request& request, Instant since);
   void drain_queue(model::ModelId model, Instant now, Actions& out);
   Placed place_waiting(Request& request, Instant now, Actions& out);
   bool goes_over(Request& request, Instant now, Actions& out);

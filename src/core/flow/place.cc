@@ -266,12 +266,12 @@ void Core::dispatch(Request& request, const routing::Decision& decision,
                                                         request.decision, queued}});
 }
 
-bool Core::enqueue(Request& request, Instant now) {
-  if (!queue_.push(request.model, request.arrived.request, request.arrived.body_bytes, now)) {
+bool Core::enqueue(Request& request, Instant since) {
+  if (!queue_.push(request.model, request.arrived.request, request.arrived.body_bytes, since)) {
     return false;
   }
   request.waiting = request.has_waited = true;
-  request.waiting_since = now;
+  request.waiting_since = since;
   return true;
 }
 

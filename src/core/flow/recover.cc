@@ -42,16 +42,18 @@ void Core::failed(Request& request, const model::AttemptEnded& event, Instant no
            unreachable ? kUnreachableRetryAfter : event.retry_after, out);
 }
 
-// Who has waited for its turn and meets nothing but refused connections waits on, behind the
-// others, until somebody is there or all have been down for as long as an ejection lasts: nothing
-// was spent on it, and an outage of a moment costs it a moment.
+// Who has waited for its turn and meets nothing but refused connections waits on in its old place,
+// until somebody is there, its time is up, or all have been down for as long as an ejection lasts:
+// nothing was spent on it, and an outage of a moment costs it a moment.
 bool Core::waits_on(Request& request, const model::AttemptEnded& event, Instant now) {
   if (event.result != model::AttemptResult::ConnectError || !request.has_waited) return false;
-  if (request.answers > 0 || now - request.at >= config_.admission.queue_wait_max) return false;
+  if (request.answers > 0) return false;
   const bool moment = std::ranges::any_of(request.tried, [&](model::EndpointId id) {
     return rests(id, now);
   });
-  if (!moment || !servable(request.model) || !enqueue(request, now)) return false;
+  if (!moment || !servable(request.model) || !enqueue(request, request.waiting_since)) {
+    return false;
+  }
   request.forgiven = request.attempts;
   request.tried.clear();
   return true;
