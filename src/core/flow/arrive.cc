@@ -153,6 +153,39 @@ model::ModelId Core::next_model(const Request& request) const {
   return {};
 }
 
+// Where all engines of its model are down, or it waits for a fallback while a target is up, another
+// model of its route may have a place that nobody waits for. Who finds none stays: its own may be
+// back sooner. True: it was sent.
+bool Core::goes_over(Request& request, Instant now, Actions& out) {
+  const model::Route* route = find_route(*fleet_, request.arrived.route);
+  if (route == nullptr || route->targets.size() + route->fallback.size() < 2) return false;
+  const model::ModelId own = request.model;
+  const bool down = !servable(own, request, true);
+  const bool target = std::ranges::any_of(
+      route->targets, [&](const model::Target& t) { return t.model == own && t.weight > 0; });
+  if (!down && target) return false;
+  let_go(request, now);
+  const auto sent = [&](model::ModelId other) {
+    if (other == own || !queue_.empty(other) || !servable(other, request, true)) return false;
+    bind(request, other);
+    if (place(request, now, out) == Placed::Sent) return true;
+    let_go(request, now);
+    bind(request, own);
+    return false;
+  };
+  const bool gone =
+      std::ranges::any_of(route->targets,
+                          [&](const model::Target& t) { return t.weight > 0 && sent(t.model); }) ||
+      (down && std::ranges::any_of(route->fallback, sent));
+  if (!gone) {
+    want_over_.insert(own);
+    return false;
+  }
+  queue_.remove(own, request.arrived.request);
+  request.waiting = false;
+  return true;
+}
+
 // Two models share no cache: the chain, which was folded before the target was chosen, is bound to
 // it by a constant that keeps equal prefixes equal, and can be bound anew.
 void Core::bind(Request& request, model::ModelId model) const {

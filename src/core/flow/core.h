@@ -119,6 +119,8 @@ struct Instance {
   bool pass_teaches = false;
 };
 
+// An endpoint that came back serves within a second.
+constexpr Duration kUnreachableRetryAfter = std::chrono::seconds(1);
 // Another gateway behind the same name can take it at once.
 constexpr Duration kDrainRetryAfter = std::chrono::seconds(1);
 
@@ -206,6 +208,7 @@ class Core {
   model::ModelId draw_target(const Request& request, const model::Route& route, double draw,
                              bool healthy) const;
   model::ModelId next_model(const Request& request) const;
+  bool goes_over(Request& request, Instant now, Actions& out);
   void bind(Request& request, model::ModelId model) const;
   bool servable(model::ModelId model) const;
   bool servable(model::ModelId model, const Request& request, bool healthy) const;
@@ -222,7 +225,6 @@ class Core {
   bool enqueue(Request& request, Instant since);
   void drain_queue(model::ModelId model, Instant now, Actions& out);
   Placed place_waiting(Request& request, Instant now, Actions& out);
-  bool goes_over(Request& request, Instant now, Actions& out);
   void lost_its_place(Request& request, Instant now, Actions& out);
   double output_mean(const perf::LengthKey& key, std::int64_t output_max);
   Duration retry_after(model::ModelId model) const;
@@ -349,6 +351,7 @@ class Core {
   std::vector<dispatch::Rank> ranks_, other_ranks_;
   std::vector<dispatch::Berth> others_;
   std::vector<dispatch::Gate::Aboard> boarded_;
+  std::set<model::ModelId> want_over_;      // some of theirs would go to another model's places
   std::set<model::ModelId> apart_;          // all who wait for them wait apart
   std::vector<model::EndpointId> clearing_; // restarted engines whose cache is cleared in slices
   Instant rest_over_at_ = kNever;      // who waits looks again then: some endpoint will have rested

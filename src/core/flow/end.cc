@@ -34,10 +34,11 @@ void Core::on(const model::ClientGone& event, Instant now, Actions& out) {
 void Core::open_up(model::EndpointId id, model::ModelId model, Instant now, Actions& out) {
   switch (mode(id)) {
     case model::DispatchMode::Immediate:
-    case model::DispatchMode::Auto: return drain_queue(model, now, out);
-    case model::DispatchMode::Late: return feed(id, now, out);
-    case model::DispatchMode::Shuttle: return board(*pool_of(id), now, out);
+    case model::DispatchMode::Auto: drain_queue(model, now, out); break;
+    case model::DispatchMode::Late: feed(id, now, out); break;
+    case model::DispatchMode::Shuttle: board(*pool_of(id), now, out); break;
   }
+  for (const model::ModelId other : std::exchange(want_over_, {})) drain_queue(other, now, out);
 }
 
 // Neither waits nor runs afterwards.

@@ -541,6 +541,36 @@ TEST(Fleet, WhoWaitsForAModelThatIsDownGoesOverToOneThatIsNot) {
   }
 }
 
+TEST(Fleet, NoMoreGoOverThanThereArePlacesAndTheRestGoBack) {
+  Desk desk(2, 1);
+  add_model(desk);
+  desk.fleet.pools[1].concurrency_max = 2;
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 20; ++i) ids.push_back(desk.arrive());
+  const auto there = [&] {
+    return std::ranges::count_if(ids, [&](model::RequestId id) {
+      return desk.place(id) == model::EndpointId(3) && !desk.outcome(id);
+    });
+  };
+  for (std::uint32_t e : {1, 2}) desk.tell(model::EndpointUnreachable{model::EndpointId(e), true});
+  desk.wait(1s);
+  EXPECT_EQ(there(), 2);
+  // Who comes now is meant for the fallback, and waits for it.
+  for (int i = 0; i < 4; ++i) ids.push_back(desk.arrive());
+  for (std::uint32_t e : {1, 2}) desk.observe(model::EndpointId(e));
+  desk.tell(model::EndpointUnreachable{model::EndpointId(3), true});
+  for (std::size_t round = 0; round < 30; ++round) {
+    for (const model::RequestId id : ids) {
+      if (desk.place(id) && desk.place(id) != model::EndpointId(3) && !desk.outcome(id)) {
+        desk.finish(id);
+      }
+    }
+    desk.wait(300ms);
+  }
+  EXPECT_EQ(desk.core().in_flight(), 2u) << "those that hang at the fallback";
+}
+
 TEST(Fleet, ARefusedConnectionNeedsNoBudgetToBeTriedElsewhere) {
   Desk desk(1, 100);
   add_model(desk);

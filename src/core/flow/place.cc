@@ -317,19 +317,6 @@ Core::Placed Core::place_waiting(Request& request, Instant now, Actions& out) {
   return placed;
 }
 
-// All engines of the model are down, and another model of the route has one that is not. True: it
-// waits no more for this one.
-bool Core::goes_over(Request& request, Instant now, Actions& out) {
-  if (servable(request.model, request, true)) return false;
-  const model::ModelId other = next_model(request);
-  if (!other || !servable(other, request, true)) return false;
-  let_go(request, now);
-  queue_.remove(request.model, request.arrived.request);
-  request.waiting = false;
-  lost_its_place(request, now, out);
-  return true;
-}
-
 // What it waited for is gone: another model of its route, or the end.
 void Core::lost_its_place(Request& request, Instant now, Actions& out) {
   if (const model::ModelId other = next_model(request)) {
@@ -338,7 +325,12 @@ void Core::lost_its_place(Request& request, Instant now, Actions& out) {
     const Placed placed = find_place(request, now, out);
     if (placed != Placed::Nowhere && placed != Placed::QueueFull) return;
   }
-  conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5), out);
+  if (request.attempts > 0) {
+    conclude(request, model::Outcome::EngineUnreachable, Answer::Local, kUnreachableRetryAfter,
+             out);
+  } else {
+    conclude(request, model::Outcome::NoEndpoint, Answer::Local, std::chrono::seconds(5), out);
+  }
 }
 
 // When the queue of the model will have drained: what waits, over the pace at which attempts of the

@@ -5,12 +5,6 @@
 #include "core/flow/core.h"
 
 namespace signalbox::flow {
-namespace {
-
-// An endpoint that came back serves within a second.
-constexpr Duration kUnreachableRetryAfter = std::chrono::seconds(1);
-
-}  // namespace
 
 void Core::failed(Request& request, const model::AttemptEnded& event, Instant now, Actions& out) {
   if (!request.has_first_token) index_.withdraw(request.endpoint, query(request));

@@ -132,7 +132,9 @@ void Ejector::good(model::EndpointId endpoint, State& s, int failures) {
 void Ejector::bad(model::EndpointId endpoint, State& s, const Pass& pass, Instant now) {
   Pool& pool = pools_[s.pool];
   if (s.standing != Standing::In) pool.out.erase(rank(s, endpoint));
-  if (s.failures == 0 || now - s.last_failure > config_.ejection) s.failing_since = now;
+  if (s.failures == 0 || now - s.last_failure > config_.ejection) {
+    s.failing_since = s.last_try = now;
+  }
   s.failures = std::min(s.failures + 1, 1'000'000);
   s.last_failure = now;
   s.answers = false;
@@ -202,7 +204,7 @@ Instant Ejector::rests_until(model::EndpointId endpoint, Instant now) const {
   if (at == endpoints_.end() || at->second.failures == 0 || at->second.answers) return {};
   const State& s = at->second;
   if (now - s.failing_since > config_.ejection) return {};
-  return std::max(s.last_failure, s.last_try) + kRest * (1 << std::min(s.failures, kRestDoublings));
+  return s.last_try + kRest * (1 << std::min(s.failures, kRestDoublings));
 }
 
 model::EndpointId Ejector::least_bad(model::PoolId pool,

@@ -74,10 +74,10 @@ class Ejector {
   // Chance (0..1) that the next request fails there, from failures in a row that fade with a half
   // life of one ejection. Keeps traffic away from a bad endpoint before it is ejected.
   double failure_risk(model::EndpointId endpoint, Instant now) const;
-  // Until when one who waits had better wait on than go there, because it has failed and was tried
-  // again a moment ago: a moment that doubles with every failure in a row, up to half a second.
-  // Past once it shows a token, or has failed for as long as an ejection lasts: then it is down,
-  // and who waits for it should be told.
+  // Until when one who waits had better wait on than go there, because it has failed, or was tried
+  // again, a moment ago: a moment that doubles with every failure in a row, up to half a second,
+  // and is not drawn out by failures of what was sent before. Past once it shows a token, or has
+  // failed for as long as an ejection lasts: then it is down, and who waits for it should be told.
   Instant rests_until(model::EndpointId endpoint, Instant now) const;
   // For a pool of which nobody accepts: the one with the fewest failures, then whose last one is
   // oldest. Failing raises its count, so the least bad takes turns. 0: none but the excluded.
@@ -95,7 +95,7 @@ class Ejector {
     std::uint32_t period = 0;  // counts ejections
     Instant failing_since{};   // the first failure of those in a row
     Instant last_failure{};
-    Instant last_try{};        // when a request was sent there behind a failure
+    Instant last_try{};        // then, or when a request was last sent there since
     bool answers = false;      // it has shown a token since
     Instant timer = kNever;    // Out: ready for a probe; Probing: readmitted on trial; In: trusted
     bool failing = false;      // In, and not trusted

@@ -224,7 +224,9 @@ TEST(Ejector, WhoHasJustFailedRestsForAMomentThatDoubles) {
   std::vector<Duration> rests;
   for (int i = 0; i < 8; ++i) {
     f.call(kA, Health::Bad);
+    f.ejector.tried(kA, f.now);
     rests.push_back(f.ejector.rests_until(kA, f.now) - f.now);
+    f.pass(milliseconds(1));
   }
   for (int i = 0; i < 8; ++i) EXPECT_EQ(rests[i], milliseconds(std::min(512, 8 << i)));
   f.pass(milliseconds(500));
@@ -234,6 +236,9 @@ TEST(Ejector, WhoHasJustFailedRestsForAMomentThatDoubles) {
   EXPECT_LE(f.ejector.rests_until(kA, f.now), f.now) << "it answers";
   f.call(kA, Health::Bad);
   EXPECT_GT(f.ejector.rests_until(kA, f.now), f.now);
+  f.pass(milliseconds(500));
+  f.call(kA, Health::Bad);  // was sent before
+  EXPECT_LE(f.ejector.rests_until(kA, f.now) - f.now, milliseconds(12));
   f.call(kA, Health::Good);
   EXPECT_LE(f.ejector.rests_until(kA, f.now), f.now) << "it works";
 }
@@ -241,6 +246,7 @@ TEST(Ejector, WhoHasJustFailedRestsForAMomentThatDoubles) {
 TEST(Ejector, WhoFailsForAsLongAsAnEjectionIsDownAndNeedsNoRest) {
   Fleet f(1, 0);
   for (int i = 0; i < 52; ++i) {
+    f.ejector.tried(kA, f.now);
     f.call(kA, Health::Bad);
     EXPECT_EQ(f.ejector.rests_until(kA, f.now) > f.now, i <= 50) << i;
     f.pass(milliseconds(100));

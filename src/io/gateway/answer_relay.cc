@@ -2,7 +2,6 @@
 // Holds, streams, assembles or passes an answer, and judges its end.
 #include "io/gateway/answer_relay.h"
 
-#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -337,12 +336,12 @@ AttemptResult AnswerRelay::end(bool whole) {
   return AttemptResult::Truncated;
 }
 
-// A finish reason for every choice; or the API's own end behind some content: with a reason for
-// each choice that appeared (an engine may ignore `n`), or, of an engine that gives none, without
-// any. An engine that has just failed may send that end too, but never without its error before it.
-// A plain answer owes its client a reason, and none is made up.
+// A finish reason for every choice asked for; or the API's own end behind some content: with a
+// reason for each choice that appeared (an engine may ignore `n`), or, of an engine that gives
+// none, without any. An engine that has just failed may send that end too, but never without its
+// error before it. A plain answer owes its client a reason, and none is made up.
 bool AnswerRelay::all_ended() const {
-  if (reader_.finished() >= std::max(plan_.choices, reader_.seen())) return true;
+  if (reader_.first_finished(plan_.choices)) return true;
   if (!end_seen_ || tokens_ == 0) return false;
   if (reader_.finished() > 0 && reader_.finished() == reader_.seen()) return true;
   if (mode_ == Mode::Assemble) return false;

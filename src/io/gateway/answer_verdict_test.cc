@@ -12,11 +12,17 @@
 namespace signalbox::gateway {
 namespace {
 
-TEST(AnswerRelayVerdict, a_choice_that_nobody_asked_for_must_end_too) {
-  const std::string second = replaced(chunk("b"), "\"index\":0", "\"index\":1");
-  const RelayRun run = run_relay(streaming(), {chunk("a") + second + kFinish});
-  EXPECT_EQ(run.result, AttemptResult::Truncated);
-  EXPECT_EQ(run.out.find("[DONE]"), run.out.npos);
+TEST(AnswerRelayVerdict, a_choice_that_nobody_asked_for_neither_ends_an_answer_nor_keeps_it_open) {
+  const auto second = [](const std::string& event) {
+    return replaced(event, "\"index\":0", "\"index\":1");
+  };
+  const std::string both = chunk("a") + second(chunk("b"));
+  const RelayRun whole = run_relay(streaming(), {both + kFinish});
+  EXPECT_EQ(whole.result, AttemptResult::Ok);
+  EXPECT_EQ(whole.out, both + kFinish + kDone);
+  const RelayRun half = run_relay(streaming(), {both + second(kFinish)});
+  EXPECT_EQ(half.result, AttemptResult::Truncated);
+  EXPECT_EQ(half.out.find("[DONE]"), half.out.npos);
 }
 
 TEST(AnswerRelayVerdict, what_cannot_be_kept_behind_the_end_takes_nothing_from_it) {

@@ -44,15 +44,19 @@ class ChoiceSet {
     if (index >= 0 && index < kRoom) {
       if (seen_[static_cast<std::size_t>(index)]) return;
       seen_[static_cast<std::size_t>(index)] = true;
+      while (first_ < kRoom && seen_[static_cast<std::size_t>(first_)]) ++first_;
     }
     ++count_;
   }
   int count() const { return count_; }
+  // Whether it has the first `n`; of more than there is room for, whether it has so many.
+  bool has_first(int n) const { return n <= kRoom ? first_ >= n : count_ >= n; }
 
  private:
   static constexpr std::int64_t kRoom = 2048;
   std::bitset<kRoom> seen_;
   int count_ = 0;
+  std::int64_t first_ = 0;  // not seen yet
 };
 
 // Readers of single values at the cursor. All return false on a syntax fault only; a value of an

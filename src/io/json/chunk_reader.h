@@ -35,6 +35,7 @@ class ChunkReader {
   // Over all payloads so far.
   int seen() const { return seen_.count(); }          // distinct choices, where the API has them
   int finished() const { return finished_.count(); }  // those that have ended; an answer's end
+  bool first_finished(int n) const { return finished_.has_first(n); }
   model::Usage usage() const { return to_usage(api_, usage_, timings_); }
   model::EngineTimings timings() const { return to_timings(timings_); }
 
