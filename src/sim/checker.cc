@@ -46,6 +46,7 @@ void Checker::applied(const flow::Setup& setup, Instant now) {
     if (!declared_.contains(id)) grammar_.declare(id);
   }
   declared_ = std::move(declared);
+  ejection_ = std::max(ejection_, setup.config.recovery.ejection);
   held_longest_ = setup.config.dispatch.hold_max +
                   from_seconds(setup.config.dispatch.home_patience);
   if (in_flight_max_ == 0) in_flight_max_ = setup.config.routing.in_flight_max;
@@ -90,6 +91,7 @@ void Checker::take(const model::AttemptEnded& e, Instant now) {
   open.failed = e.result != model::AttemptResult::Ok;
   open.passes = !open.failed || e.status != 0;
   --running_[open.endpoint];
+  take_failure(open.endpoint, e.result, now);
   books_.ended(open.endpoint, e.usage, open.sent, now);
   open.endpoint = {};
   ended_ = open;
@@ -99,6 +101,30 @@ void Checker::take(const model::FirstToken& e, Instant now) {
   const auto at = open_.find(e.request);
   if (at == open_.end() || at->second.attempt != e.attempt || !at->second.endpoint) return;
   if (!std::exchange(at->second.begun, true)) at->second.first = now;
+  failing_.erase(at->second.endpoint);
+}
+
+void Checker::take_failure(model::EndpointId endpoint, model::AttemptResult result, Instant now) {
+  using Result = model::AttemptResult;
+  switch (result) {
+    case Result::Ok: failing_.erase(endpoint); return;
+    case Result::ClientError:
+    case Result::Throttled:
+    case Result::Aborted:
+    case Result::Shortage:
+    case Result::Overrun: return;
+    default: break;
+  }
+  const auto [at, fresh] = failing_.try_emplace(endpoint, Row{now, now});
+  if (now - at->second.last > ejection_) at->second.since = now;
+  at->second.last = now;
+}
+
+// Who waits lets an endpoint that fails rest between trials, until it counts as down
+// (docs/decisions/0012).
+bool Checker::rests(model::EndpointId endpoint, Instant now) const {
+  const auto at = failing_.find(endpoint);
+  return at != failing_.end() && now - at->second.since <= ejection_;
 }
 
 void Checker::action(const model::OwnedAction& owned, Instant now) {
@@ -244,7 +270,7 @@ void Checker::check_flow_of_waiting(const flow::Flow& core, Instant now) {
     for (const flow::EndpointView& view : core.endpoints(fleet_->pools.front().id, now)) {
       const bool open = view.standing == recovery::Standing::In ||
                         view.standing == recovery::Standing::ProbeReady;
-      if (asleep_.contains(view.id) || view.no_connection) continue;
+      if (asleep_.contains(view.id) || view.no_connection || rests(view.id, now)) continue;
       room |= open && view.serves && view.load.ours + view.load.others < view.load.limit;
       served |= view.load.ours > view.load.held;
       in_flight += view.load.ours;

@@ -84,6 +84,8 @@ class Checker {
   void check_limits(const flow::Totals& totals, const flow::Flow& core, Instant now);
   void check_rest(const flow::Flow& core, Instant now);
   void finish_core(const flow::Flow& core, Instant now);
+  void take_failure(model::EndpointId endpoint, model::AttemptResult result, Instant now);
+  bool rests(model::EndpointId endpoint, Instant now) const;
   void check_flow_of_waiting(const flow::Flow& core, Instant now);
 
   std::uint64_t seed_;
@@ -95,6 +97,11 @@ class Checker {
   std::map<model::EndpointId, const model::Endpoint*> declared_;  // of fleet_
   std::map<model::EndpointId, int> running_;
   std::set<model::EndpointId> asleep_;      // as their last look told
+  struct Row {
+    Instant since{};
+    Instant last{};
+  };
+  std::map<model::EndpointId, Row> failing_;  // failures in a row, without a token between
   std::unordered_map<model::RequestId, Open> open_;
   std::array<std::uint64_t, model::kOutcomes.size()> outcomes_{};
   std::optional<Open> ended_;            // whose attempt ended with the present event
@@ -103,6 +110,7 @@ class Checker {
   std::int64_t queue_requests_max_ = 0;  // greatest that was ever allowed
   std::int64_t queue_bytes_max_ = 0;
   Duration held_longest_{};              // by settings of dispatch
+  Duration ejection_{};                  // longest of the settings
   std::int64_t in_flight_max_ = 0;       // as at the start
   std::int64_t index_bytes_max_ = 0;
   Instant idle_capacity_since_ = kNever; // requests wait and one pool could serve, and none of
