@@ -571,6 +571,20 @@ TEST(Fleet, NoMoreGoOverThanThereArePlacesAndTheRestGoBack) {
   EXPECT_EQ(desk.core().in_flight(), 2u) << "those that hang at the fallback";
 }
 
+TEST(Fleet, WhatSeemsTooLongWaitsForAPlaceLikeOthers) {
+  Desk desk(1, 1);
+  desk.fleet.models[0].context_tokens = 100;
+  std::vector<model::RequestId> ids;
+  for (int i = 0; i < 10; ++i) {
+    model::RequestArrived r = desk.request();
+    r.prompt.bytes = 4000;
+    ids.push_back(desk.arrive(r));
+    EXPECT_FALSE(desk.outcome(ids.back())) << i;
+  }
+  desk.finish_all(ids);
+  for (const model::RequestId id : ids) EXPECT_EQ(desk.outcome(id), Outcome::Completed);
+}
+
 TEST(Fleet, ARefusedConnectionNeedsNoBudgetToBeTriedElsewhere) {
   Desk desk(1, 100);
   add_model(desk);

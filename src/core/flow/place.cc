@@ -115,8 +115,10 @@ Core::Placed Core::place(Request& request, Instant now, Actions& out) {
   routing::Query q = ask(request, pools->second);
   routing::Decision decision = decide(q, now);
   const auto memory = static_cast<std::size_t>(routing::Reason::Memory);
+  const auto full = static_cast<std::size_t>(routing::Reason::Full);
   const bool too_long =
-      decision.kind == routing::Decision::Kind::None && decision.refusals[memory].count > 0;
+      decision.kind == routing::Decision::Kind::None &&
+      decision.refusals[memory].count + decision.refusals[full].count > 0;
   if (too_long) {
     // Our estimate of its length is no ground to refuse it: the engine counts, and says so.
     q.prompt_tokens = 1;
