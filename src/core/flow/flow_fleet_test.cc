@@ -526,13 +526,17 @@ TEST(Routes, APromptThatSeemsTooLongIsSentForTheEngineToJudge) {
   EXPECT_EQ(desk.outcome(id), Outcome::EngineClientError);
 }
 
+// Of the only route: one endpoint of so many places.
+void add_fallback(Desk& desk, int places) {
+  add_model(desk);
+  desk.fleet.pools[1].concurrency_max = places;
+  desk.fleet.routes[0].fallback = {model::ModelId(2)};
+}
+
 TEST(Fleet, WhoWaitsForAModelThatIsDownGoesOverToOneThatIsNot) {
   Desk desk(2, 1);
-  add_model(desk);
-  desk.fleet.pools[1].concurrency_max = 100;
-  desk.fleet.routes[0].fallback = {model::ModelId(2)};
-  std::vector<model::RequestId> ids;
-  for (int i = 0; i < 20; ++i) ids.push_back(desk.arrive());
+  add_fallback(desk, 100);
+  std::vector<model::RequestId> ids = desk.arrive_many(20);
   for (std::uint32_t e : {1, 2}) desk.tell(model::EndpointUnreachable{model::EndpointId(e), true});
   for (int i = 0; i < 2; ++i) desk.fail(ids[static_cast<std::size_t>(i)], AttemptResult::Reset);
   desk.wait(1s);
@@ -543,11 +547,8 @@ TEST(Fleet, WhoWaitsForAModelThatIsDownGoesOverToOneThatIsNot) {
 
 TEST(Fleet, NoMoreGoOverThanThereArePlacesAndTheRestGoBack) {
   Desk desk(2, 1);
-  add_model(desk);
-  desk.fleet.pools[1].concurrency_max = 2;
-  desk.fleet.routes[0].fallback = {model::ModelId(2)};
-  std::vector<model::RequestId> ids;
-  for (int i = 0; i < 20; ++i) ids.push_back(desk.arrive());
+  add_fallback(desk, 2);
+  std::vector<model::RequestId> ids = desk.arrive_many(20);
   const auto there = [&] {
     return std::ranges::count_if(ids, [&](model::RequestId id) {
       return desk.place(id) == model::EndpointId(3) && !desk.outcome(id);
@@ -587,11 +588,8 @@ TEST(Fleet, WhatSeemsTooLongWaitsForAPlaceLikeOthers) {
 
 TEST(Fleet, ARefusedConnectionNeedsNoBudgetToBeTriedElsewhere) {
   Desk desk(1, 100);
-  add_model(desk);
-  desk.fleet.pools[1].concurrency_max = 100;
-  desk.fleet.routes[0].fallback = {model::ModelId(2)};
-  std::vector<model::RequestId> ids;
-  for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
+  add_fallback(desk, 100);
+  std::vector<model::RequestId> ids = desk.arrive_many(100);
   for (const model::RequestId id : ids) desk.fail(id, AttemptResult::ConnectError);
   for (const model::RequestId id : ids) EXPECT_EQ(desk.place(id), model::EndpointId(2));
 }

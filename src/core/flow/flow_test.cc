@@ -346,8 +346,7 @@ class Outage : public ::testing::TestWithParam<model::DispatchMode> {};
 TEST_P(Outage, ThatIsShortEmptiesNoQueue) {
   Desk desk(4, 1);
   desk.fleet.pools[0].dispatch = GetParam();
-  std::vector<model::RequestId> ids;
-  for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
+  std::vector<model::RequestId> ids = desk.arrive_many(100);
   desk.refuse_all(ids, 300ms);
   for (std::uint32_t e = 1; e <= 4; ++e) {
     desk.tell(model::EndpointUnreachable{model::EndpointId(e), true});
@@ -365,8 +364,7 @@ TEST_P(Outage, ThatIsShortEmptiesNoQueue) {
 TEST_P(Outage, ThatLastsIsToldToThoseWhoWait) {
   Desk desk(4, 1);
   desk.fleet.pools[0].dispatch = GetParam();
-  std::vector<model::RequestId> ids;
-  for (int i = 0; i < 100; ++i) ids.push_back(desk.arrive());
+  std::vector<model::RequestId> ids = desk.arrive_many(100);
   desk.refuse_all(ids, 6s);
   for (const model::RequestId id : ids) {
     EXPECT_EQ(desk.outcome(id), Outcome::EngineUnreachable);
@@ -379,8 +377,7 @@ TEST_P(Outage, ThatLastsIsToldToThoseWhoWait) {
 TEST_P(Outage, OfEnginesThatResetCostsAFew) {
   Desk desk(8, 4);
   desk.fleet.pools[0].dispatch = GetParam();
-  std::vector<model::RequestId> ids;
-  for (int i = 0; i < 200; ++i) ids.push_back(desk.arrive());
+  std::vector<model::RequestId> ids = desk.arrive_many(200);
   const auto lost = [&] {
     return std::ranges::count_if(ids, [&](auto id) { return desk.outcome(id).has_value(); });
   };
